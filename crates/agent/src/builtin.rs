@@ -15,8 +15,8 @@ mod syntax;
 pub use allow::ALLOW;
 
 use crate::sandbox::Confinement;
-use crate::tools::{Answer, Definition, Tools};
-use folder::Folder;
+use crate::tools::{ToolAnswer, ToolDefinition, ToolProvider};
+use folder::WorkingFolder;
 use komado_provider::Cancel;
 use serde_json::{Map, Value};
 use std::io::Read;
@@ -49,21 +49,21 @@ pub enum Error {
 /// The beginning of a text file in a folder, opened as `read` opens it: beneath the folder, and a regular file. `None` when
 /// there is none of that name.
 pub fn beginning(folder: &Path, name: &str, most: u64) -> Result<Option<String>, String> {
-    let folder = Folder::open(folder).map_err(|why| why.to_string())?;
+    let folder = WorkingFolder::open(folder).map_err(|why| why.to_string())?;
     match folder.regular_file(Path::new(name)) {
         Ok(file) => {
             let mut bytes = Vec::new();
             file.take(most).read_to_end(&mut bytes).map_err(|why| format!("{name}: {why}"))?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
-        Err(folder::Closed::Missing) => Ok(None),
-        Err(folder::Closed::Other(why)) => Err(why),
+        Err(folder::OpenFailure::Missing) => Ok(None),
+        Err(folder::OpenFailure::Other(why)) => Err(why),
     }
 }
 
 /// Where and how the built-in tools work.
 #[derive(Clone, Debug)]
-pub struct Workshop {
+pub struct BuiltinConfig {
     /// The folder.
     pub folder: PathBuf,
     /// The tools that are offered.
@@ -80,18 +80,18 @@ pub struct Workshop {
 
 /// The built-in tools.
 pub struct Builtin {
-    folder: Folder,
+    folder: WorkingFolder,
     shell: shell::Shell,
-    definitions: Vec<Definition>,
+    definitions: Vec<ToolDefinition>,
 }
 
 impl Builtin {
     /// The tools of a folder, which must be there.
-    pub fn new(workshop: Workshop) -> Result<Self, Error> {
+    pub fn new(workshop: BuiltinConfig) -> Result<Self, Error> {
         if let Some(name) = workshop.enabled.iter().find(|name| !ENABLED.contains(&name.as_str())) {
             return Err(Error::NoTool { name: name.clone() });
         }
-        let folder = Folder::open(&workshop.folder).map_err(|why| Error::Folder {
+        let folder = WorkingFolder::open(&workshop.folder).map_err(|why| Error::Folder {
             folder: workshop.folder.display().to_string(),
             why: format!("{why}; make it, or name another one"),
         })?;
@@ -99,7 +99,7 @@ impl Builtin {
         Ok(Self { shell: shell::Shell::new(workshop, folder.path().to_owned()), folder, definitions })
     }
 
-    fn answer(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Result<Answer, String> {
+    fn answer(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Result<ToolAnswer, String> {
         let given = Arguments::parse(name, arguments)?;
         match name {
             "read" => reading::read(&self.folder, &given),
@@ -111,17 +111,17 @@ impl Builtin {
     }
 }
 
-impl Tools for Builtin {
-    fn definitions(&self) -> &[Definition] {
+impl ToolProvider for Builtin {
+    fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Answer {
+    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> ToolAnswer {
         if !self.definitions.iter().any(|tool| tool.name == name) {
             let known: Vec<&str> = self.definitions.iter().map(|tool| tool.name.as_str()).collect();
-            return Answer::wrong(format!("there is no tool {name:?}; there are: {}", known.join(", ")));
+            return ToolAnswer::wrong(format!("there is no tool {name:?}; there are: {}", known.join(", ")));
         }
-        self.answer(name, arguments, cancel).unwrap_or_else(Answer::wrong)
+        self.answer(name, arguments, cancel).unwrap_or_else(ToolAnswer::wrong)
     }
 }
 
@@ -215,9 +215,9 @@ fn whole(number: f64) -> Option<u64> {
 const TOOLS: &str = include_str!("builtin/tools.json");
 
 /// The definitions of those that are enabled.
-fn definitions(enabled: &[String]) -> Vec<Definition> {
+fn definitions(enabled: &[String]) -> Vec<ToolDefinition> {
     // A test reads the file; it is part of the program.
-    let mut all: Vec<Definition> = serde_json::from_str(TOOLS).unwrap_or_default();
+    let mut all: Vec<ToolDefinition> = serde_json::from_str(TOOLS).unwrap_or_default();
     all.retain(|tool| enabled.contains(&tool.name));
     all
 }

@@ -6,34 +6,34 @@
 //! whose end is journaled does the rest. Nothing here knows a process, a signal or a terminal: what is wanted of a task
 //! from outside comes as [`Orders`], and what happens is handed to the listener.
 
-mod brief;
-mod hands;
+mod instructions;
 mod last_words;
 mod mark;
 mod orders;
+mod runner;
 mod trouble;
 
-pub use brief::{Brief, setup};
-pub use mark::{ABOUT, Mark, keep, kept};
-pub use orders::{Orders, Vigil, watch};
+pub use instructions::{TaskInstructions, setup};
+pub use mark::{ABOUT, TaskMark, keep, kept};
+pub use orders::{TaskOrders, TaskWatch, watch};
 
-use crate::limits::{Limits, count};
-use crate::mind::Mind;
+use crate::limits::{TaskLimits, count};
+use crate::model_session::ModelSession;
 use crate::playbook::{self, Playbook};
-use crate::progress::{Order, Progress};
-use crate::sandbox::Snapshot;
-use crate::source::{self, Ended, Source, head};
+use crate::progress::{TaskOrder, TaskProgress};
+use crate::sandbox::GitSnapshot;
+use crate::source::{self, SourceEnd, TaskSource, head};
 use crate::task::Task;
-use crate::tools::Toolbox;
+use crate::tools::ToolSet;
 use crate::{Error, Result};
-use hands::AtWork;
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::message::Message;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Role, Seq, SessionId, ThreadId};
 use komado_engine::{Engine, Error as EngineError, Thread};
-use komado_store::{Change, Error as Store, Mode, Query};
-use mark::{Answered, note, noted};
+use komado_store::{Error as Store, OpenMode, SessionChange, SessionQuery};
+use mark::{AnsweredCount, note, noted};
+use runner::TaskRunner;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,13 +41,13 @@ use std::time::{Duration, Instant};
 use trouble::Trouble;
 
 /// A source that the handler and the watch share.
-pub type Shared = Mutex<Box<dyn Source>>;
+pub type SharedSource = Mutex<Box<dyn TaskSource>>;
 
 /// Hears what happens.
-pub type Tell<'k> = &'k (dyn Fn(Progress) + Sync);
+pub type ProgressListener<'k> = &'k (dyn Fn(TaskProgress) + Sync);
 
 /// What a task is worked on with.
-pub struct Kit<'k> {
+pub struct TaskContext<'k> {
     /// The task.
     pub task: &'k Task,
     /// Its session.
@@ -57,17 +57,17 @@ pub struct Kit<'k> {
     /// This machine.
     pub host: String,
     /// What stands before the conversation.
-    pub brief: Brief,
+    pub brief: TaskInstructions,
     /// The folder it works in, where it has one.
     pub folder: Option<PathBuf>,
     /// The course it takes.
     pub playbook: &'k Playbook,
     /// What the model may call, beside what leads back to what left its view.
-    pub tools: &'k mut Toolbox,
+    pub tools: &'k mut ToolSet,
     /// Who brought it, and hears how it ends.
-    pub source: &'k Shared,
+    pub source: &'k SharedSource,
     /// How much it may take.
-    pub limits: Limits,
+    pub limits: TaskLimits,
     /// How often it was taken, this time included, and how often it may be.
     pub tries: (u32, u32),
     /// Why it came back the last time.
@@ -75,21 +75,21 @@ pub struct Kit<'k> {
     /// How long to wait for another process that still holds the session.
     pub patience: Duration,
     /// What is wanted of it from outside.
-    pub orders: &'k Orders,
+    pub orders: &'k TaskOrders,
     /// Hears what happens.
-    pub tell: Tell<'k>,
+    pub tell: ProgressListener<'k>,
 }
 
-impl Kit<'_> {
+impl TaskContext<'_> {
     /// The source, also after a panic elsewhere.
-    fn source(&self) -> MutexGuard<'_, Box<dyn Source>> {
+    fn source(&self) -> MutexGuard<'_, Box<dyn TaskSource>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What came of it, this time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum TaskOutcome {
     /// It is done, and the tracker was told.
     Completed,
     /// It failed for good, and the tracker was told.
@@ -104,9 +104,9 @@ pub enum Verdict {
     Again(String),
 }
 
-impl Verdict {
+impl TaskOutcome {
     /// As progress tells it.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> TaskProgress {
         let (status, why) = match self {
             Self::Completed => ("completed", None),
             Self::Failed(why) => ("failed", Some(why)),
@@ -114,26 +114,26 @@ impl Verdict {
             Self::Paused(why) => ("paused", Some(why)),
             Self::Left(why) | Self::Again(why) => ("again", Some(why)),
         };
-        Progress::Ended { status: status.to_owned(), why: why.cloned() }
+        TaskProgress::Ended { status: status.to_owned(), why: why.cloned() }
     }
 }
 
 /// Works on a task until it ends, rests, or something is in the way. What is in the way once too often is its end.
-pub fn work<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Verdict {
+pub fn work<'e>(mind: &mut dyn ModelSession<'e>, kit: &mut TaskContext<'_>) -> TaskOutcome {
     if let Some(verdict) = tried_out(mind.engine(), kit) {
         return verdict;
     }
     let (tries, most) = kit.tries;
     let verdict = attempt(mind, kit).unwrap_or_else(|error| Trouble::of(&error).verdict());
     match verdict {
-        Verdict::Again(why) if tries == most => give_up(mind.engine(), kit, &last_try(most, &why)),
+        TaskOutcome::Again(why) if tries == most => give_up(mind.engine(), kit, &last_try(most, &why)),
         other => other,
     }
 }
 
 /// Gives up a task that was taken more often than it may be; `None` when it may be tried. Needs nothing of what the task
 /// works with: that may be what brought the others down.
-pub fn tried_out(engine: &Engine, kit: &mut Kit<'_>) -> Option<Verdict> {
+pub fn tried_out(engine: &Engine, kit: &mut TaskContext<'_>) -> Option<TaskOutcome> {
     let (tries, most) = kit.tries;
     if tries <= most {
         return None;
@@ -147,33 +147,33 @@ fn last_try(most: u32, why: &str) -> String {
 }
 
 /// What becomes of a task that cannot even be begun here: what it works with is missing, or a user wants it to rest.
-pub fn unable(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
+pub fn unable(engine: &Engine, kit: &mut TaskContext<'_>, why: &str) -> TaskOutcome {
     let (tries, most) = kit.tries;
     let rested = match kit.orders.now() {
-        Some(Order::Leave(why)) => return Verdict::Left(why),
-        Some(Order::Stop(why)) => session(engine, kit).and_then(|_| stop(engine, kit, &why)),
-        Some(Order::Pause(why)) => session(engine, kit).and_then(|_| pause(engine, kit, &why)),
-        None if tries < most => return Verdict::Again(why.to_owned()),
+        Some(TaskOrder::Leave(why)) => return TaskOutcome::Left(why),
+        Some(TaskOrder::Stop(why)) => session(engine, kit).and_then(|_| stop(engine, kit, &why)),
+        Some(TaskOrder::Pause(why)) => session(engine, kit).and_then(|_| pause(engine, kit, &why)),
+        None if tries < most => return TaskOutcome::Again(why.to_owned()),
         None => return give_up(engine, kit, &last_try(most, why)),
     };
     rested.unwrap_or_else(|error| Trouble::of(&error).verdict())
 }
 
 /// Tells how a task ended whose journal says that it did; `None` when there is something left to do.
-pub fn told(engine: &Engine, kit: &Kit<'_>) -> Option<Verdict> {
+pub fn told(engine: &Engine, kit: &TaskContext<'_>) -> Option<TaskOutcome> {
     let session = engine.session(kit.session).ok().filter(|session| session.status.is_ended())?;
     let told = tell(engine, kit);
     tracing::debug!("{} had ended: {}", kit.session, session.status.name());
     let (tries, most) = kit.tries;
     Some(match told.unwrap_or_else(|error| Trouble::of(&error).verdict()) {
-        Verdict::Again(why) if tries >= most => {
-            Verdict::Failed(format!("its end could not be told, {most} times; the last time: {why}"))
+        TaskOutcome::Again(why) if tries >= most => {
+            TaskOutcome::Failed(format!("its end could not be told, {most} times; the last time: {why}"))
         }
         other => other,
     })
 }
 
-fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
+fn attempt<'e>(mind: &mut dyn ModelSession<'e>, kit: &mut TaskContext<'_>) -> Result<TaskOutcome> {
     let engine = mind.engine();
     match session(engine, kit)?.status {
         State::Paused => return pause(engine, kit, "somebody paused it"),
@@ -189,13 +189,13 @@ fn attempt<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<Verdict> {
 }
 
 /// Follows the playbook to its end, or to where it cannot go on.
-fn follow<'e>(mind: &mut dyn Mind<'e>, kit: &mut Kit<'_>) -> Result<playbook::Ended> {
+fn follow<'e>(mind: &mut dyn ModelSession<'e>, kit: &mut TaskContext<'_>) -> Result<playbook::PlaybookEnd> {
     let begun = open(mind, kit)?;
     tracing::info!("Task started: {}", kit.session);
     announce(kit, &begun);
     let vars = vars(kit.task);
     let (book, session) = (kit.playbook, kit.session);
-    let mut at_work = AtWork::new(mind, kit, &begun);
+    let mut at_work = TaskRunner::new(mind, kit, &begun);
     let ended = playbook::run(book, session, &vars, &mut at_work);
     at_work.rest(&ended);
     ended
@@ -212,30 +212,30 @@ fn vars(task: &Task) -> Map<String, Value> {
 }
 
 fn conclude<'e>(
-    mind: &mut dyn Mind<'e>,
-    kit: &mut Kit<'_>,
-    ended: Result<playbook::Ended>,
-) -> Result<Verdict> {
+    mind: &mut dyn ModelSession<'e>,
+    kit: &mut TaskContext<'_>,
+    ended: Result<playbook::PlaybookEnd>,
+) -> Result<TaskOutcome> {
     let engine = mind.engine();
     if !matches!(ended, Err(Error::Limit(_))) {
         // Servers may write until they end; then the folder is as it stays.
-        *kit.tools = Toolbox::default();
+        *kit.tools = ToolSet::default();
     }
     match ended {
         Ok(ended) => {
-            let result = with_changes(engine, kit, hands::with_unheard(kit, &ended.result))?;
+            let result = with_changes(engine, kit, runner::with_unheard(kit, &ended.result))?;
             if ended.is_good { complete(engine, kit, &result) } else { fail(engine, kit, &result) }
         }
-        Err(Error::Order(Order::Pause(why))) => pause(engine, kit, &why),
-        Err(Error::Order(Order::Stop(why))) => {
+        Err(Error::Order(TaskOrder::Pause(why))) => pause(engine, kit, &why),
+        Err(Error::Order(TaskOrder::Stop(why))) => {
             let why = with_changes(engine, kit, why)?;
             stop(engine, kit, &why)
         }
-        Err(Error::Order(Order::Leave(why))) => Ok(Verdict::Left(why)),
+        Err(Error::Order(TaskOrder::Leave(why))) => Ok(TaskOutcome::Left(why)),
         Err(Error::Limit(reached)) => {
             let summary = last_words::say(mind, kit, &reached)?;
-            *kit.tools = Toolbox::default();
-            let result = with_changes(engine, kit, hands::with_unheard(kit, &summary))?;
+            *kit.tools = ToolSet::default();
+            let result = with_changes(engine, kit, runner::with_unheard(kit, &summary))?;
             fail(engine, kit, &result)
         }
         Err(error) => match Trouble::of(&error) {
@@ -249,21 +249,21 @@ fn conclude<'e>(
 }
 
 /// Ends a task that was tried too often, also one that was never begun.
-pub fn give_up(engine: &Engine, kit: &mut Kit<'_>, why: &str) -> Verdict {
+pub fn give_up(engine: &Engine, kit: &mut TaskContext<'_>, why: &str) -> TaskOutcome {
     let ended = session(engine, kit).and_then(|session| match session.status.is_ended() {
         true => tell(engine, kit),
         false => fail(engine, kit, &with_changes(engine, kit, why.to_owned())?),
     });
     match ended {
-        Ok(Verdict::Again(untold)) => {
-            (kit.tell)(Progress::Trouble { why: untold });
-            Verdict::Failed(why.to_owned())
+        Ok(TaskOutcome::Again(untold)) => {
+            (kit.tell)(TaskProgress::Trouble { why: untold });
+            TaskOutcome::Failed(why.to_owned())
         }
         Ok(verdict) => verdict,
         Err(error) => match Trouble::of(&error) {
             // After a pause: there is no waiting here for the process that has it, which may have it for long.
-            Trouble::Elsewhere(why) => Verdict::Again(why),
-            Trouble::MayPass(why) | Trouble::ForGood(why) => Verdict::Failed(why),
+            Trouble::Elsewhere(why) => TaskOutcome::Again(why),
+            Trouble::MayPass(why) | Trouble::ForGood(why) => TaskOutcome::Failed(why),
         },
     }
 }
@@ -275,15 +275,15 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Where work begins.
 struct Begun {
-    mark: Mark,
+    mark: TaskMark,
     /// What was answered before.
-    answered: Answered,
+    answered: AnsweredCount,
     /// True when a worker had worked on it before.
     again: bool,
 }
 
 /// The task's session; made when it is missing, running when it waited.
-fn session(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
+fn session(engine: &Engine, kit: &TaskContext<'_>) -> Result<Session> {
     let session = match engine.session(kit.session) {
         Ok(session) => session,
         Err(EngineError::Store(Store::NoSession(_))) => {
@@ -294,7 +294,7 @@ fn session(engine: &Engine, kit: &Kit<'_>) -> Result<Session> {
     if session.status != State::Queued {
         return Ok(session);
     }
-    let change = Change::State { to: State::Running, at: engine.now(), why: None };
+    let change = SessionChange::State { to: State::Running, at: engine.now(), why: None };
     Ok(engine.store().change(kit.session, &change)?)
 }
 
@@ -325,29 +325,29 @@ pub fn make(
 }
 
 /// Opens the session and tells the task in it, unless that was done.
-fn open<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>) -> Result<Begun> {
+fn open<'e>(mind: &mut dyn ModelSession<'e>, kit: &TaskContext<'_>) -> Result<Begun> {
     let engine = mind.engine();
     let mut root = opened(mind, kit)?;
     // Not told by whether it is empty: one that was paused or given up before it could begin has entries.
     if root.view().setup().is_none() {
-        root.set_up(brief::setup(&kit.brief, kit.tools))?;
+        root.set_up(instructions::setup(&kit.brief, kit.tools))?;
     }
     remember(&mut root, kit)?;
-    if let Some(mark) = Mark::of_session(engine, kit.session)? {
+    if let Some(mark) = TaskMark::of_session(engine, kit.session)? {
         // The worker before may have been killed before it could say what it took.
         engine.recount(kit.session)?;
-        return Ok(Begun { mark, answered: Answered::of_session(engine, kit.session)?, again: true });
+        return Ok(Begun { mark, answered: AnsweredCount::of_session(engine, kit.session)?, again: true });
     }
     let earlier = summary(engine, kit.task, kit.session)?;
-    let words = brief::first_message(kit, earlier.as_deref());
-    let mark = Mark::about(kit.task);
+    let words = instructions::first_message(kit, earlier.as_deref());
+    let mark = TaskMark::about(kit.task);
     root.say_noting(ABOUT, mark.raw()?, vec![Message::text(Role::User, words)])?;
     root.settle()?;
-    Ok(Begun { mark, answered: Answered::default(), again: false })
+    Ok(Begun { mark, answered: AnsweredCount::default(), again: false })
 }
 
 /// The root thread, to write. A process that was killed may hold it for a moment longer.
-fn opened<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>) -> Result<Thread<'e>> {
+fn opened<'e>(mind: &dyn ModelSession<'e>, kit: &TaskContext<'_>) -> Result<Thread<'e>> {
     let began = Instant::now();
     loop {
         match mind.open(kit.session, &ThreadId::root()) {
@@ -363,18 +363,18 @@ fn opened<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>) -> Result<Thread<'e>> {
 }
 
 /// Tells the tracker that work begins. One that is away does not keep the task from being worked on.
-fn announce(kit: &Kit<'_>, begun: &Begun) {
+fn announce(kit: &TaskContext<'_>, begun: &Begun) {
     let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     let model = format!("{}/{}", name(&kit.config.llm_provider), name(&kit.config.model));
     let window = kit.config.context_length.map_or(0, u64::from);
     kit.orders.listen(begun.mark.seen.clone());
-    (kit.tell)(Progress::Begun { model, window, again: begun.again });
+    (kit.tell)(TaskProgress::Begun { model, window, again: begun.again });
     let mut source = kit.source();
     let words = format!("Work on this has begun, in session `{}`.", kit.session);
     let told =
         source.begin(kit.task).and_then(|()| source.say(kit.task, &format!("{}:start", kit.session), &words));
     if let Err(why) = told {
-        (kit.tell)(Progress::Trouble { why: why.to_string() });
+        (kit.tell)(TaskProgress::Trouble { why: why.to_string() });
     }
 }
 
@@ -390,7 +390,7 @@ fn summary(engine: &Engine, task: &Task, session: &SessionId) -> Result<Option<S
         return Ok(None);
     }
     let mut newest: Option<(String, SessionId)> = None;
-    engine.each_session(Query::default(), |row| {
+    engine.each_session(SessionQuery::default(), |row| {
         let is_it =
             row.meta.task_key == task.key && row.status.is_ended() && row.meta.uuid != session.as_str();
         let ended = row.completed_at.clone().unwrap_or_else(|| row.updated_at.clone());
@@ -409,7 +409,7 @@ fn summary(engine: &Engine, task: &Task, session: &SessionId) -> Result<Option<S
 
 /// What the journal says of a session's end, and where.
 fn closing(engine: &Engine, id: &SessionId) -> Result<Option<(Seq, Close)>> {
-    let root = engine.open(id, &ThreadId::root(), Mode::Read)?;
+    let root = engine.open(id, &ThreadId::root(), OpenMode::Read)?;
     let Some(at) = root.view().closed() else { return Ok(None) };
     match root.record(at)?.entry {
         Entry::Close(close) => Ok(Some((at, close))),
@@ -429,28 +429,28 @@ fn bounded(text: &str) -> String {
 // have a mark by which they are written once, and labels are set to what they shall be.
 
 /// Ends it well.
-fn complete(engine: &Engine, kit: &Kit<'_>, result: &str) -> Result<Verdict> {
+fn complete(engine: &Engine, kit: &TaskContext<'_>, result: &str) -> Result<TaskOutcome> {
     let result = Some(result.trim().to_owned()).filter(|text| !text.is_empty());
     engine.complete(kit.session, result)?;
     tell(engine, kit)
 }
 
 /// Ends it with a reason.
-fn fail(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+fn fail(engine: &Engine, kit: &TaskContext<'_>, why: &str) -> Result<TaskOutcome> {
     mark::keep(engine, kit.session, kit.task)?;
     engine.fail(kit.session, why)?;
     tell(engine, kit)
 }
 
 /// Ends it because it is not wanted any more.
-fn stop(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+fn stop(engine: &Engine, kit: &TaskContext<'_>, why: &str) -> Result<TaskOutcome> {
     mark::keep(engine, kit.session, kit.task)?;
     engine.stop(kit.session, Some(why.to_owned()))?;
     tell(engine, kit)
 }
 
 /// Ends it as its journal says that it ended: the process that wrote that was killed before the table could follow.
-fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verdict> {
+fn again(engine: &Engine, kit: &TaskContext<'_>, close: Close) -> Result<TaskOutcome> {
     match close.ending {
         Ending::Completed => engine.complete(kit.session, close.result)?,
         Ending::Failed => engine.fail(kit.session, &close.result.unwrap_or_default())?,
@@ -460,20 +460,20 @@ fn again(engine: &Engine, kit: &Kit<'_>, close: Close) -> Result<Verdict> {
 }
 
 /// Lets it rest.
-fn pause(engine: &Engine, kit: &Kit<'_>, why: &str) -> Result<Verdict> {
+fn pause(engine: &Engine, kit: &TaskContext<'_>, why: &str) -> Result<TaskOutcome> {
     // A row may say so before the journal does, and the other way round.
     if closing(engine, kit.session)?.is_none() {
         mark::keep(engine, kit.session, kit.task)?;
         engine.pause(kit.session, Some(why.to_owned()))?;
     }
-    if let Err(untold) = kit.source().end(kit.task, Ended::Paused) {
-        (kit.tell)(Progress::Trouble { why: untold.to_string() });
+    if let Err(untold) = kit.source().end(kit.task, SourceEnd::Paused) {
+        (kit.tell)(TaskProgress::Trouble { why: untold.to_string() });
     }
-    Ok(Verdict::Paused(why.to_owned()))
+    Ok(TaskOutcome::Paused(why.to_owned()))
 }
 
 /// Tells how a session ended that has ended.
-fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
+fn tell(engine: &Engine, kit: &TaskContext<'_>) -> Result<TaskOutcome> {
     let session = engine.session(kit.session)?;
     let (at, result) = match closing(engine, kit.session)? {
         Some((at, Close { result, .. })) => (at, result),
@@ -481,23 +481,30 @@ fn tell(engine: &Engine, kit: &Kit<'_>) -> Result<Verdict> {
     };
     let result = result.or(session.error_message).unwrap_or_default();
     let (words, ended, verdict) = match session.status {
-        State::Completed => (done(&result), Ended::Done, Verdict::Completed),
-        State::Failed => (failed(&result), Ended::Failed, Verdict::Failed(result)),
-        _ => (format!("Work on this was stopped: {result}."), Ended::Stopped, Verdict::Stopped(result)),
+        State::Completed => (done(&result), SourceEnd::Done, TaskOutcome::Completed),
+        State::Failed => (failed(&result), SourceEnd::Failed, TaskOutcome::Failed(result)),
+        _ => {
+            (format!("Work on this was stopped: {result}."), SourceEnd::Stopped, TaskOutcome::Stopped(result))
+        }
     };
     let words = format!("{words}\n\n{}", figures(kit, &session.counters));
     match tell_source(kit, at, &words, ended) {
         Ok(()) => Ok(verdict),
-        Err(error @ source::Error::Away { .. }) => Ok(Verdict::Again(error.to_string())),
+        Err(error @ source::Error::Away { .. }) => Ok(TaskOutcome::Again(error.to_string())),
         Err(error) => {
-            (kit.tell)(Progress::Trouble { why: error.to_string() });
+            (kit.tell)(TaskProgress::Trouble { why: error.to_string() });
             Ok(verdict)
         }
     }
 }
 
 /// The comment, once, and the label. A task that is tried again ends again, and that is news: its mark has the entry.
-fn tell_source(kit: &Kit<'_>, at: Seq, words: &str, ended: Ended) -> std::result::Result<(), source::Error> {
+fn tell_source(
+    kit: &TaskContext<'_>,
+    at: Seq,
+    words: &str,
+    ended: SourceEnd,
+) -> std::result::Result<(), source::Error> {
     let mut source = kit.source();
     source.say(kit.task, &format!("{}:result:{at}", kit.session), words)?;
     source.end(kit.task, ended)
@@ -511,7 +518,7 @@ fn failed(why: &str) -> String {
     format!("This could not be done: {why}")
 }
 
-fn figures(kit: &Kit<'_>, counters: &Counters) -> String {
+fn figures(kit: &TaskContext<'_>, counters: &Counters) -> String {
     let Counters { llm_call_count, tool_call_count, total_tokens, .. } = *counters;
     let (turns, calls) = (count(llm_call_count, "turn"), count(tool_call_count, "tool call"));
     let tokens = count(total_tokens, "token");
@@ -524,21 +531,21 @@ fn figures(kit: &Kit<'_>, counters: &Counters) -> String {
 const GIT_NOTE: &str = "git";
 
 /// Notes how things are, before any tool runs.
-fn remember(root: &mut Thread<'_>, kit: &Kit<'_>) -> Result<()> {
+fn remember(root: &mut Thread<'_>, kit: &TaskContext<'_>) -> Result<()> {
     let Some(folder) = &kit.folder else { return Ok(()) };
     if root.noted(GIT_NOTE)?.is_some() {
         return Ok(());
     }
-    root.note(GIT_NOTE, note(&Snapshot::of(folder))?)?;
+    root.note(GIT_NOTE, note(&GitSnapshot::of(folder))?)?;
     Ok(())
 }
 
 /// The words about the end of a task, with what changed since.
-fn with_changes(engine: &Engine, kit: &Kit<'_>, words: String) -> Result<String> {
+fn with_changes(engine: &Engine, kit: &TaskContext<'_>, words: String) -> Result<String> {
     let Some(folder) = kit.folder.as_ref().or(kit.task.folder.as_ref()) else { return Ok(words) };
-    let root = engine.open(kit.session, &ThreadId::root(), Mode::Read)?;
-    let before: Option<Snapshot> = noted(&root, GIT_NOTE)?;
-    let changed = before.map(|before| before.changes(&Snapshot::of(folder)).to_string());
+    let root = engine.open(kit.session, &ThreadId::root(), OpenMode::Read)?;
+    let before: Option<GitSnapshot> = noted(&root, GIT_NOTE)?;
+    let changed = before.map(|before| before.changes(&GitSnapshot::of(folder)).to_string());
     Ok(match changed.filter(|changed| !changed.is_empty()) {
         Some(changed) => format!("{}\n\n{changed}", words.trim_end()),
         None => words,

@@ -13,7 +13,7 @@ pub mod handler;
 pub mod limits;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-pub mod mind;
+pub mod model_session;
 pub mod playbook;
 pub mod prepare;
 pub mod progress;
@@ -50,10 +50,10 @@ pub enum Error {
     Builtin(#[from] crate::builtin::Error),
     /// A bound that was set for the task was reached.
     #[error("{0}")]
-    Limit(crate::limits::Reached),
+    Limit(crate::limits::LimitReached),
     /// A user wants the task to rest or to end; its words say who and why.
     #[error("{0}")]
-    Order(crate::progress::Order),
+    Order(crate::progress::TaskOrder),
     /// Something in the surroundings that is none of the task's making.
     #[error("{what}: {why}")]
     Surroundings {

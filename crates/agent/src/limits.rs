@@ -7,7 +7,7 @@ const SHOWN: usize = 300;
 
 /// Bounds of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct TaskLimits {
     /// Requests to the model.
     pub turns: Option<u32>,
     /// Time at work, of all workers together.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub errors: u32,
 }
 
-impl Default for Limits {
+impl Default for TaskLimits {
     fn default() -> Self {
         Self { turns: Some(5_000), time: None, tokens: None, errors: 8 }
     }
@@ -26,7 +26,7 @@ impl Default for Limits {
 
 /// The bound that was reached.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Reached {
+pub enum LimitReached {
     /// So many turns.
     #[error("the task took its {} (agent.max_turns)", count((*.0).into(), "turn"))]
     Turns(u32),
@@ -42,8 +42,8 @@ pub enum Reached {
 }
 
 /// What a task took so far, against what it may take.
-pub(crate) struct Toll {
-    limits: Limits,
+pub(crate) struct LimitsUsed {
+    limits: TaskLimits,
     since: Instant,
     /// Time that others took before.
     pub(crate) spent: Duration,
@@ -54,9 +54,9 @@ pub(crate) struct Toll {
     last_error: String,
 }
 
-impl Toll {
+impl LimitsUsed {
     /// Nothing yet.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: TaskLimits) -> Self {
         let (spent, last_error) = (Duration::ZERO, String::new());
         Self { limits, since: Instant::now(), spent, turns: 0, tokens: 0, calls: 0, errors: 0, last_error }
     }
@@ -85,13 +85,13 @@ impl Toll {
     }
 
     /// The bound that was reached, if one was.
-    pub(crate) fn reached(&self) -> Option<Reached> {
-        let Limits { turns, time, tokens, errors } = self.limits;
-        let turns = turns.filter(|most| self.turns >= u64::from(*most)).map(Reached::Turns);
-        let time = time.filter(|most| self.spent() >= *most).map(Reached::Time);
-        let tokens = tokens.filter(|most| self.tokens >= *most).map(Reached::Tokens);
-        let errors =
-            (errors > 0 && self.errors >= errors).then(|| Reached::Errors(errors, self.last_error.clone()));
+    pub(crate) fn reached(&self) -> Option<LimitReached> {
+        let TaskLimits { turns, time, tokens, errors } = self.limits;
+        let turns = turns.filter(|most| self.turns >= u64::from(*most)).map(LimitReached::Turns);
+        let time = time.filter(|most| self.spent() >= *most).map(LimitReached::Time);
+        let tokens = tokens.filter(|most| self.tokens >= *most).map(LimitReached::Tokens);
+        let errors = (errors > 0 && self.errors >= errors)
+            .then(|| LimitReached::Errors(errors, self.last_error.clone()));
         turns.or(time).or(tokens).or(errors)
     }
 }

@@ -5,15 +5,15 @@
 //! and the task goes on. Its tools are listed once: they stand before the conversation, and a server that changes its mind
 //! later does not change what was offered.
 
-mod door;
-mod link;
+mod connection;
+mod http;
 mod process;
 
 use crate::sandbox::Confinement;
-use crate::tools::{Again, Answer, Body, Definition, Tools};
+use crate::tools::{Repeatability, ToolAnswer, ToolBody, ToolDefinition, ToolProvider};
+use connection::{CallFailure, McpConnection, McpRuntime};
 use komado_provider::Cancel;
 use komado_provider::provider::shown;
-use link::{Link, Miss, Pump};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents, Tool};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -30,11 +30,11 @@ const MOST_MESSAGE: usize = 8 << 20;
 
 /// A server from the settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Server {
+pub struct McpServer {
     /// Its name: the beginning of its tools' names.
     pub name: String,
     /// How it is reached.
-    pub how: How,
+    pub how: McpTransport,
     /// How long it may take to start, and to say what it has.
     pub start: Duration,
     /// How long a call may take.
@@ -45,7 +45,7 @@ pub struct Server {
 
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
-pub enum How {
+pub enum McpTransport {
     /// As a process that is spoken to over its standard input and output.
     Command {
         /// The program.
@@ -85,11 +85,11 @@ pub enum Error {
 }
 
 /// Servers that are open. They are closed, and their processes ended, when this is dropped.
-pub struct Servers {
-    definitions: Vec<Definition>,
+pub struct McpServers {
+    definitions: Vec<ToolDefinition>,
     places: Vec<Place>,
     seats: Vec<Arc<Mutex<Seat>>>,
-    pump: Pump,
+    pump: McpRuntime,
 }
 
 /// Where a tool is: at which server, and what it is called there.
@@ -98,10 +98,10 @@ struct Place {
     tool: String,
 }
 
-impl Servers {
+impl McpServers {
     /// Starts or reaches all of them, at the same time. Where one cannot be used, none is kept.
-    pub fn open(servers: &[Server], cancel: &Cancel) -> Result<Self, Error> {
-        let pump = Pump::start().map_err(|why| Error::Server {
+    pub fn open(servers: &[McpServer], cancel: &Cancel) -> Result<Self, Error> {
+        let pump = McpRuntime::start().map_err(|why| Error::Server {
             server: servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", "),
             why: format!("no thread for it: {why}"),
         })?;
@@ -119,41 +119,43 @@ impl Servers {
         failed.map_or(Ok(open), Err)
     }
 
-    fn take(&mut self, server: &str, seat: Seat, tools: Vec<Definition>, names: &mut Names) {
+    fn take(&mut self, server: &str, seat: Seat, tools: Vec<ToolDefinition>, names: &mut Names) {
         for tool in tools {
             let name = names.give(server, &tool.name);
             self.places.push(Place { seat: self.seats.len(), tool: tool.name });
-            self.definitions.push(Definition { name, ..tool });
+            self.definitions.push(ToolDefinition { name, ..tool });
         }
         self.seats.push(Arc::new(Mutex::new(seat)));
     }
 }
 
-impl Tools for Servers {
-    fn definitions(&self) -> &[Definition] {
+impl ToolProvider for McpServers {
+    fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Answer {
+    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> ToolAnswer {
         let place = self.definitions.iter().position(|tool| tool.name == name);
         let Some(Place { seat, tool }) = place.and_then(|place| self.places.get(place)) else {
-            return Answer::wrong(format!("there is no tool {name:?}"));
+            return ToolAnswer::wrong(format!("there is no tool {name:?}"));
         };
         let arguments = match object(arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Answer::wrong(format!("{name}: {why}")),
+            Err(why) => return ToolAnswer::wrong(format!("{name}: {why}")),
         };
         let (seat, tool, cancel) = (Arc::clone(&self.seats[*seat]), tool.clone(), cancel.clone());
         let heard = self.pump.wait(async move { seat.lock().await.call(tool, arguments, &cancel).await });
         match heard {
             Some(Ok(result)) => answer(result),
-            Some(Err(why)) => Answer::wrong(why),
-            None => Answer::wrong(format!("{name}: the call could not be waited for; try something else")),
+            Some(Err(why)) => ToolAnswer::wrong(why),
+            None => {
+                ToolAnswer::wrong(format!("{name}: the call could not be waited for; try something else"))
+            }
         }
     }
 }
 
-impl Drop for Servers {
+impl Drop for McpServers {
     fn drop(&mut self) {
         let close = |seat: Arc<Mutex<Seat>>| async move { seat.lock().await.close().await };
         self.pump.all(self.seats.drain(..).map(close));
@@ -207,14 +209,14 @@ const MOST_DEFINED: usize = 1 << 20;
 
 /// A server and its connection, if it is open.
 struct Seat {
-    server: Server,
-    link: Option<Link>,
+    server: McpServer,
+    link: Option<McpConnection>,
     restarts: u32,
 }
 
 impl Seat {
     /// Opens a server: with its tools, under the names it gives them.
-    async fn open(server: Server, cancel: Cancel) -> Result<(Self, Vec<Definition>), String> {
+    async fn open(server: McpServer, cancel: Cancel) -> Result<(Self, Vec<ToolDefinition>), String> {
         let opened = open_and_list(&server, &cancel).await;
         let (link, tools) = opened.map_err(|why| server.hide(&why))?;
         match chosen(&server, tools) {
@@ -238,8 +240,8 @@ impl Seat {
             gone => self.open_again(gone, cancel).await.map_err(|why| self.told(&why))?,
         };
         let heard = match link.call(tool, arguments, self.server.call, cancel).await {
-            Err(Miss::Lost(why)) => return Err(self.told(&link.fate(why).await)),
-            Err(Miss::Told(why)) => Err(self.told(&why)),
+            Err(CallFailure::Lost(why)) => return Err(self.told(&link.fate(why).await)),
+            Err(CallFailure::Told(why)) => Err(self.told(&why)),
             Ok(result) => Ok(result),
         };
         self.link = Some(link);
@@ -250,7 +252,11 @@ impl Seat {
         self.server.hide(&format!("the MCP server {}: {why}", self.server.name))
     }
 
-    async fn open_again(&mut self, gone: Option<Link>, cancel: &Cancel) -> Result<Link, String> {
+    async fn open_again(
+        &mut self,
+        gone: Option<McpConnection>,
+        cancel: &Cancel,
+    ) -> Result<McpConnection, String> {
         if let Some(link) = gone {
             let fate = link.fate(None).await;
             tracing::debug!(
@@ -260,7 +266,7 @@ impl Seat {
             );
         }
         // A process that always ends would be started forever; to reach for an address costs nothing.
-        if matches!(self.server.how, How::Command { .. }) {
+        if matches!(self.server.how, McpTransport::Command { .. }) {
             if self.restarts == RESTARTS {
                 return Err(format!(
                     "it was started again {RESTARTS} times and always ended; do without its tools"
@@ -268,7 +274,7 @@ impl Seat {
             }
             self.restarts += 1;
         }
-        Link::open(&self.server, Instant::now() + self.server.start, cancel).await
+        McpConnection::open(&self.server, Instant::now() + self.server.start, cancel).await
     }
 
     /// Closes it; its process is gone afterwards.
@@ -279,9 +285,9 @@ impl Seat {
     }
 }
 
-async fn open_and_list(server: &Server, cancel: &Cancel) -> Result<(Link, Vec<Tool>), String> {
+async fn open_and_list(server: &McpServer, cancel: &Cancel) -> Result<(McpConnection, Vec<Tool>), String> {
     let until = Instant::now() + server.start;
-    let link = Link::open(server, until, cancel).await?;
+    let link = McpConnection::open(server, until, cancel).await?;
     match link.tools(until, cancel).await {
         Ok(tools) => Ok((link, tools)),
         Err(why) => Err(link.fate(why).await),
@@ -289,22 +295,23 @@ async fn open_and_list(server: &Server, cancel: &Cancel) -> Result<(Link, Vec<To
 }
 
 /// The tools that are offered, each once.
-fn chosen(server: &Server, tools: Vec<Tool>) -> Result<Vec<Definition>, String> {
+fn chosen(server: &McpServer, tools: Vec<Tool>) -> Result<Vec<ToolDefinition>, String> {
     let missing = server.only.iter().find(|name| tools.iter().all(|tool| tool.name != name.as_str()));
     if let Some(missing) = missing {
         let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
         return Err(format!(
             "it has no tool {missing:?}, which mcp_servers.{}.tools names; it has: {}",
             server.name,
-            link::short(&known.join(", "))
+            connection::short(&known.join(", "))
         ));
     }
     let mut seen = HashSet::new();
     let is_wanted =
         |tool: &Tool| server.only.is_empty() || server.only.iter().any(|name| *name == *tool.name);
     let tools = tools.into_iter().filter(|tool| is_wanted(tool) && seen.insert(tool.name.to_string()));
-    let definitions: Vec<Definition> = tools.map(definition).collect();
-    let size = |tool: &Definition| tool.name.len() + tool.description.len() + tool.schema.to_string().len();
+    let definitions: Vec<ToolDefinition> = tools.map(definition).collect();
+    let size =
+        |tool: &ToolDefinition| tool.name.len() + tool.description.len() + tool.schema.to_string().len();
     let defined: usize = definitions.iter().map(size).sum();
     if defined > MOST_DEFINED {
         return Err(format!(
@@ -316,7 +323,7 @@ fn chosen(server: &Server, tools: Vec<Tool>) -> Result<Vec<Definition>, String> 
     Ok(definitions)
 }
 
-fn definition(tool: Tool) -> Definition {
+fn definition(tool: Tool) -> ToolDefinition {
     let hints = tool.annotations.unwrap_or_default();
     let is_safe = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
     let takes_object = tool.input_schema.get("type").is_some_and(|kind| kind == "object");
@@ -325,11 +332,11 @@ fn definition(tool: Tool) -> Definition {
     } else {
         json!({"type": "object", "properties": {}})
     };
-    Definition {
+    ToolDefinition {
         name: tool.name.into_owned(),
         description: tool.description.or(tool.title.map(Into::into)).unwrap_or_default().into_owned(),
         schema,
-        again: if is_safe { Again::Safe } else { Again::Unsafe },
+        again: if is_safe { Repeatability::Safe } else { Repeatability::Unsafe },
     }
 }
 
@@ -339,17 +346,18 @@ fn definition(tool: Tool) -> Definition {
 /// Shorter values are no secrets, and would be found in any text.
 const SHORTEST: usize = 8;
 
-impl Server {
+impl McpServer {
     /// A text about it without its secrets. What a server prints when it fails may well be its key.
     fn hide(&self, text: &str) -> String {
-        let (How::Command { env: values, .. } | How::Http { headers: values, .. }) = &self.how;
+        let (McpTransport::Command { env: values, .. } | McpTransport::Http { headers: values, .. }) =
+            &self.how;
         let words = values.iter().flat_map(|(_, value)| [value.as_str()].into_iter().chain(value.split(' ')));
         let secrets = words.filter(|word| word.len() >= SHORTEST);
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 }
 
-impl fmt::Debug for How {
+impl fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { program, args, env, folder, work, confinement } => f
@@ -380,17 +388,18 @@ const LONG: usize = 64 << 10;
 const UNKNOWN: &str = "[content of an unknown kind, not shown]";
 
 /// The answer a result stands for.
-fn answer(result: CallToolResult) -> Answer {
+fn answer(result: CallToolResult) -> ToolAnswer {
     let is_error = result.is_error == Some(true);
     let text = text(result);
     if text.len() <= LONG {
-        return Answer { body: Body::Text(text), is_error };
+        return ToolAnswer { body: ToolBody::Text(text), is_error };
     }
     match laid_down(&text) {
-        Ok(body) => Answer { body, is_error },
-        Err(why) => {
-            Answer::wrong(format!("the answer has {} bytes, and no file could hold it: {why}", text.len()))
-        }
+        Ok(body) => ToolAnswer { body, is_error },
+        Err(why) => ToolAnswer::wrong(format!(
+            "the answer has {} bytes, and no file could hold it: {why}",
+            text.len()
+        )),
     }
 }
 
@@ -431,11 +440,11 @@ fn data(what: &str, kind: &str, base64: &str) -> String {
 }
 
 /// A text in a file that has no name, to be read from its beginning.
-fn laid_down(text: &str) -> io::Result<Body> {
+fn laid_down(text: &str) -> io::Result<ToolBody> {
     let mut file = tempfile::tempfile()?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
-    Ok(Body::File(file))
+    Ok(ToolBody::File(file))
 }
 
 #[cfg(test)]
@@ -475,15 +484,15 @@ mod shown_tests {
     use super::*;
     use std::time::Duration;
 
-    fn server(how: How) -> Server {
+    fn server(how: McpTransport) -> McpServer {
         let second = Duration::from_secs(1);
-        Server { name: "s".to_owned(), how, start: second, call: second, only: Vec::new() }
+        McpServer { name: "s".to_owned(), how, start: second, call: second, only: Vec::new() }
     }
 
     #[test]
     fn neither_debug_nor_an_error_shows_what_is_in_the_environment_or_the_headers() {
         let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
-        let by_command = server(How::Command {
+        let by_command = server(McpTransport::Command {
             program: "p".to_owned(),
             args: vec!["--key=sesame-open".to_owned()],
             env: pair("API_KEY", "sesame-open"),
@@ -492,7 +501,8 @@ mod shown_tests {
             confinement: crate::sandbox::Confinement::default(),
         });
         let url = "https://ann:sesame-open@host/mcp?key=sesame-open#sesame-open".to_owned();
-        let by_http = server(How::Http { url, headers: pair("Authorization", "Bearer sesame-open") });
+        let by_http =
+            server(McpTransport::Http { url, headers: pair("Authorization", "Bearer sesame-open") });
         for server in [by_command, by_http] {
             let shown = format!("{server:?}");
             assert!(!shown.contains("sesame"), "{shown}");
@@ -503,7 +513,7 @@ mod shown_tests {
     #[test]
     fn the_address_and_the_names_of_headers_are_shown() {
         let headers = vec![("X-Team".to_owned(), "a".to_owned())];
-        let shown = format!("{:?}", How::Http { url: "http://host:1/mcp?q".to_owned(), headers });
+        let shown = format!("{:?}", McpTransport::Http { url: "http://host:1/mcp?q".to_owned(), headers });
         assert_eq!(shown, r#"Http { url: "http://host:1/mcp", headers: ["X-Team"] }"#);
     }
 }
@@ -546,7 +556,7 @@ mod words_tests {
         let long = "長い".repeat(LONG);
         let result = json!({"content": [{"type": "text", "text": long}], "isError": true});
         let answer = answer(serde_json::from_value(result.clone()).unwrap());
-        assert!(matches!(answer.body, Body::File(_)));
+        assert!(matches!(answer.body, ToolBody::File(_)));
         assert_eq!(read(result), (long, true));
     }
 }

@@ -9,40 +9,40 @@ mod call;
 mod check;
 mod child;
 mod cond;
-mod course;
 mod draw;
 mod node;
 mod read;
+mod run;
 mod vars;
 
 pub(crate) use call::no_result;
-pub(crate) use course::rests;
-pub use course::{ABOUT, run};
+pub(crate) use run::rests;
+pub use run::{ABOUT, run};
 pub use vars::RESULTS;
 
 use crate::Result;
-use crate::limits::{Limits, Toll};
-use crate::mind::Mind;
-use crate::progress::Order;
-use crate::tools::{Answer, Toolbox};
+use crate::limits::{LimitsUsed, TaskLimits};
+use crate::model_session::ModelSession;
+use crate::progress::TaskOrder;
+use crate::tools::{ToolAnswer, ToolSet};
 use komado_core::message::Call;
 use komado_core::{SessionId, ThreadId};
-use komado_engine::exchange::{News, Turned};
-use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::exchange::{ExchangeEvent, TurnResult};
+use komado_engine::stelis::{ChronicleBy, Spawn};
 use komado_engine::{Engine, Thread};
 use komado_provider::Cancel;
-use node::Node;
+use node::PlaybookNode;
 use serde_json::{Map, Value};
 
 /// Why a playbook cannot be followed: everything that is wrong with it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct Error(Vec<Problem>);
+pub struct Error(Vec<PlaybookProblemFound>);
 
 /// One thing that is wrong with a playbook.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {why}")]
-pub struct Problem {
+pub struct PlaybookProblemFound {
     /// The file, and the node.
     pub place: String,
     /// What is wrong, and what to write.
@@ -51,13 +51,13 @@ pub struct Problem {
 
 impl Error {
     /// Everything that is wrong, one by one.
-    pub fn problems(self) -> Vec<Problem> {
+    pub fn problems(self) -> Vec<PlaybookProblemFound> {
         self.0
     }
 
     /// One thing is wrong.
     pub fn bad(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self(vec![Problem { place: place.into(), why: why.into() }])
+        Self(vec![PlaybookProblemFound { place: place.into(), why: why.into() }])
     }
 }
 
@@ -68,7 +68,7 @@ pub struct Playbook {
     pub name: String,
     start: String,
     vars: Map<String, Value>,
-    nodes: Vec<Node>,
+    nodes: Vec<PlaybookNode>,
     digest: String,
 }
 
@@ -108,12 +108,12 @@ impl Playbook {
 
     /// True when it begins child threads.
     fn has_children(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.does, node::Does::Start(_)))
+        self.nodes.iter().any(|node| matches!(node.does, node::NodeAction::Start(_)))
     }
 
     /// Refuses to nest deeper than `most`: how deep its threads nest is written in it.
     fn check_depth(&self, most: u32) -> std::result::Result<(), Error> {
-        let draft = read::Draft { playbook: self.clone(), unknown: Vec::new(), has_nameless: false };
+        let draft = read::PlaybookDraft { playbook: self.clone(), unknown: Vec::new(), has_nameless: false };
         let problems = check::graph(&format!("the playbook {}", self.name), &draft, most);
         if problems.is_empty() { Ok(()) } else { Err(Error(problems)) }
     }
@@ -138,7 +138,7 @@ impl Playbook {
         draw::picture(self)
     }
 
-    fn node(&self, id: &str) -> Option<&Node> {
+    fn node(&self, id: &str) -> Option<&PlaybookNode> {
         self.nodes.iter().find(|node| node.id == id)
     }
 }
@@ -147,9 +147,9 @@ impl Playbook {
 pub const BUILT_IN: &str = include_str!("playbook/default.json");
 
 /// Carries nodes out.
-pub trait Hands<'e> {
+pub trait NodeRunner<'e> {
     /// Who asks the model.
-    fn mind(&self) -> &dyn Mind<'e>;
+    fn mind(&self) -> &dyn ModelSession<'e>;
 
     /// The engine.
     fn engine(&self) -> &'e Engine {
@@ -163,7 +163,7 @@ pub trait Hands<'e> {
 
     /// Between two nodes and between two calls: orders are followed and limits kept here, by an error; comments and other
     /// news are said in `thread`, which has no open calls unless `calls_wait`.
-    fn between(&mut self, thread: &mut Thread<'_>, next: Next) -> Result<()>;
+    fn between(&mut self, thread: &mut Thread<'_>, next: NextStep) -> Result<()>;
 
     /// Before the end. True when words wait in `thread` that the model has not answered; new ones are said there only when
     /// `may_answer`, which is whether the course has a way back to where the model answers.
@@ -175,11 +175,11 @@ pub trait Hands<'e> {
     fn entered(&mut self, node: &str, label: Option<&str>, thread: &ThreadId);
 
     /// One turn with the model.
-    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned>;
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<TurnResult>;
 
     /// Carries out one call, of the model or of a `tool` node. `thread` is where it was made: the tools that lead back to
     /// what left the view read there.
-    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer>;
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<ToolAnswer>;
 
     /// True when a call may be made once more although it is not known whether it took effect.
     fn may_repeat(&self, name: &str) -> bool;
@@ -190,13 +190,16 @@ pub trait Hands<'e> {
     }
 
     /// Hands `tell` what tells what was done in a thread.
-    fn telling(&mut self, thread: &Thread<'_>, tell: &mut dyn FnMut(Telling<'_>) -> Result<()>)
-    -> Result<()>;
+    fn telling(
+        &mut self,
+        thread: &Thread<'_>,
+        tell: &mut dyn FnMut(ChronicleBy<'_>) -> Result<()>,
+    ) -> Result<()>;
 }
 
 /// What comes next. Words that people said wait for a model that hears them, and calls for their results before that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum NextStep {
     /// A turn of the model: what was said meanwhile is said now.
     Turn,
     /// Something else.
@@ -205,7 +208,7 @@ pub enum Next {
 
 /// How a playbook came to its end.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ended {
+pub struct PlaybookEnd {
     /// The `end` node.
     pub node: String,
     /// False when that node says that the task failed.
@@ -219,34 +222,34 @@ pub struct Ended {
 // Hands for a playbook that a user runs in a process of its own: a mind, tools, limits, and Ctrl-C.
 
 /// Is told what happens, as far as it wants to know.
-pub trait Audience {
+pub trait RunListener {
     /// A node is entered.
     fn node(&mut self, _id: &str, _label: Option<&str>, _thread: &ThreadId) {}
     /// Something happens in a turn.
-    fn news(&mut self, _news: News<'_>) {}
+    fn news(&mut self, _news: ExchangeEvent<'_>) {}
     /// A tool answered.
-    fn tool(&mut self, _call: &Call, _answer: &Answer) {}
+    fn tool(&mut self, _call: &Call, _answer: &ToolAnswer) {}
 }
 
 /// Hands over a mind and a box of tools.
-pub struct Solo<'m, 'e> {
-    mind: &'m mut dyn Mind<'e>,
-    tools: &'m mut Toolbox,
-    toll: Toll,
+pub struct LocalRunner<'m, 'e> {
+    mind: &'m mut dyn ModelSession<'e>,
+    tools: &'m mut ToolSet,
+    toll: LimitsUsed,
     cancel: Cancel,
-    audience: &'m mut dyn Audience,
+    audience: &'m mut dyn RunListener,
 }
 
-impl<'m, 'e> Solo<'m, 'e> {
+impl<'m, 'e> LocalRunner<'m, 'e> {
     /// With these; `cancel` stops at the next node, and a turn or a call at once.
     pub fn new(
-        mind: &'m mut dyn Mind<'e>,
-        tools: &'m mut Toolbox,
-        limits: Limits,
+        mind: &'m mut dyn ModelSession<'e>,
+        tools: &'m mut ToolSet,
+        limits: TaskLimits,
         cancel: Cancel,
-        audience: &'m mut dyn Audience,
+        audience: &'m mut dyn RunListener,
     ) -> Self {
-        Self { mind, tools, toll: Toll::new(limits), cancel, audience }
+        Self { mind, tools, toll: LimitsUsed::new(limits), cancel, audience }
     }
 
     /// Turns that were taken.
@@ -257,18 +260,18 @@ impl<'m, 'e> Solo<'m, 'e> {
     /// Unless it was interrupted.
     fn go_on(&self) -> Result<()> {
         match self.cancel.is_cancelled() {
-            true => Err(crate::Error::Order(Order::Leave("it was interrupted".to_owned()))),
+            true => Err(crate::Error::Order(TaskOrder::Leave("it was interrupted".to_owned()))),
             false => Ok(()),
         }
     }
 }
 
-impl<'e> Hands<'e> for Solo<'_, 'e> {
-    fn mind(&self) -> &dyn Mind<'e> {
+impl<'e> NodeRunner<'e> for LocalRunner<'_, 'e> {
+    fn mind(&self) -> &dyn ModelSession<'e> {
         self.mind
     }
 
-    fn between(&mut self, _thread: &mut Thread<'_>, _next: Next) -> Result<()> {
+    fn between(&mut self, _thread: &mut Thread<'_>, _next: NextStep) -> Result<()> {
         self.go_on()?;
         self.toll.reached().map_or(Ok(()), |reached| Err(crate::Error::Limit(reached)))
     }
@@ -277,14 +280,14 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
         self.audience.node(node, label, thread);
     }
 
-    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<Turned> {
+    fn turn(&mut self, thread: &mut Thread<'_>) -> Result<TurnResult> {
         let audience = &mut *self.audience;
         let turned = self.mind.turn(thread, &self.cancel, &mut |news| audience.news(news))?;
         self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));
         Ok(turned)
     }
 
-    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Answer> {
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<ToolAnswer> {
         let answer = self.tools.answer(thread, call, &self.cancel)?;
         // A call that was broken off stays open: the next worker makes it again, or tells the model.
         self.go_on()?;
@@ -300,7 +303,7 @@ impl<'e> Hands<'e> for Solo<'_, 'e> {
     fn telling(
         &mut self,
         thread: &Thread<'_>,
-        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+        tell: &mut dyn FnMut(ChronicleBy<'_>) -> Result<()>,
     ) -> Result<()> {
         self.mind.telling(thread, &self.cancel, tell)
     }

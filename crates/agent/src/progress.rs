@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that happened; one JSON line from a task's process to its worker.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Progress {
+pub enum TaskProgress {
     /// Work began, or went on where the journal ends.
     Begun {
         /// Provider and model.
@@ -72,7 +72,7 @@ pub enum Progress {
 
 /// What is wanted of a running task.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Order {
+pub enum TaskOrder {
     /// To rest until a user lets it go on.
     #[error("paused: {0}")]
     Pause(String),

@@ -19,11 +19,11 @@ mod namespaces;
 mod network;
 mod proxy;
 
-pub use git::{Changed, Snapshot};
-pub(crate) use home::{Environment, Home};
+pub use git::{GitChanges, GitSnapshot};
+pub(crate) use home::{Environment, PrivateHome};
 pub use keeper::ProcessLimits;
 pub(crate) use keeper::{PATIENCE, Unlinked, family};
-pub use network::{BadHost, Host, Network};
+pub use network::{AllowedHost, BadHost, Network};
 
 use calls::{Guarded, filter};
 use rustix::io::Errno;
@@ -70,8 +70,8 @@ impl Confinement {
     /// The words that run a command: the command itself where there is no launcher.
     pub(crate) fn words(
         &self,
-        reach: Reach,
-        input: Input,
+        reach: FileAccess,
+        input: CommandInput,
         command: impl IntoIterator<Item = OsString>,
     ) -> Result<Vec<OsString>, Error> {
         if self.sandbox == Sandbox::Off && self.network != Network::Open {
@@ -84,7 +84,7 @@ impl Confinement {
             };
         }
         let job = CommandSpec {
-            reach: Reach { hide: self.hide.clone(), everything: self.sandbox == Sandbox::Off, ..reach },
+            reach: FileAccess { hide: self.hide.clone(), everything: self.sandbox == Sandbox::Off, ..reach },
             network: self.network.clone(),
             limits: self.limits,
             input,
@@ -95,7 +95,7 @@ impl Confinement {
 
 /// Which files may be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct FileAccess {
     /// Read and written, with everything below. The first is where the command starts.
     pub(crate) write: Vec<PathBuf>,
     /// Read, with everything below.
@@ -112,7 +112,7 @@ pub(crate) struct Reach {
 
 /// What a command reads as its standard input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Input {
+pub(crate) enum CommandInput {
     /// Nothing. The keeper's own input is the tie to the process that wants the command: when it closes, the command ends.
     #[default]
     Empty,
@@ -123,10 +123,10 @@ pub(crate) enum Input {
 /// One command to be run: everything but the command itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct CommandSpec {
-    reach: Reach,
+    reach: FileAccess,
     network: Network,
     limits: ProcessLimits,
-    input: Input,
+    input: CommandInput,
 }
 
 /// The argument of the second process.
@@ -152,7 +152,7 @@ impl CommandSpec {
         words.extend(network.into_iter().flat_map(|word| ["--network".into(), word.into()]));
         words.extend(self.limits.words());
         words.extend(reach.everything.then(|| EVERYTHING.into()));
-        words.extend((self.input == Input::Relayed).then(|| RELAY.into()));
+        words.extend((self.input == CommandInput::Relayed).then(|| RELAY.into()));
         words.push("--".into());
         words
     }
@@ -169,7 +169,7 @@ impl CommandSpec {
                     return Ok((job, words.as_slice()));
                 }
                 Some(EVERYTHING) => job.reach.everything = true,
-                Some(RELAY) => job.input = Input::Relayed,
+                Some(RELAY) => job.input = CommandInput::Relayed,
                 Some(name) => {
                     job.take(name, words.next().ok_or_else(lacks)?, &mut network).ok_or_else(lacks)?
                 }
@@ -299,7 +299,7 @@ fn enter(job: &CommandSpec, command: &[OsString]) -> Error {
     {
         return why;
     }
-    if job.input == Input::Empty {
+    if job.input == CommandInput::Empty {
         let nothing = File::open("/dev/null").and_then(|nothing| Ok(rustix::stdio::dup2_stdin(nothing)?));
         if let Err(why) = nothing {
             return failed(why.to_string());
@@ -382,13 +382,13 @@ fn bound() {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommandSpec, Confinement, Error, Input, Network, ProcessLimits, Reach, Sandbox};
+    use super::{CommandInput, CommandSpec, Confinement, Error, FileAccess, Network, ProcessLimits, Sandbox};
     use std::ffi::OsString;
 
     #[test]
     fn a_job_goes_through_arguments_unchanged() {
         let job = CommandSpec {
-            reach: Reach {
+            reach: FileAccess {
                 write: vec!["/a b".into(), "/窓".into()],
                 read: vec!["/r".into()],
                 programs: vec!["/usr/bin".into()],
@@ -398,7 +398,7 @@ mod tests {
             },
             network: Network::parse(&["example.com".into(), "[::1]:8080".into()]).unwrap(),
             limits: ProcessLimits { memory: 1 << 30, cpu: 60, processes: 7, disk: 0 },
-            input: Input::Relayed,
+            input: CommandInput::Relayed,
         };
         let command = ["sh", "-c", "--"].map(OsString::from);
         for job in [job.clone(), CommandSpec { network: Network::Open, ..job }, CommandSpec::default()] {
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn without_the_sandbox_an_open_network_must_be_said() {
         let words = |confinement: &Confinement| {
-            confinement.words(Reach::default(), Input::Empty, [OsString::from("ls")])
+            confinement.words(FileAccess::default(), CommandInput::Empty, [OsString::from("ls")])
         };
         let off = Confinement { sandbox: Sandbox::Off, ..Confinement::default() };
         assert!(matches!(words(&off), Err(Error::OpenUnsaid)));

@@ -3,16 +3,16 @@
 //! A tracker is asked and told over HTTP. Whatever is told may be told twice, because the process that told it may have been killed
 //! before they knew that it came through. What strangers write there is words, and nothing else.
 
+mod client;
 mod file;
 mod github;
 mod gitlab;
+mod retry;
+mod text;
 mod tracker;
-mod wait;
-mod wire;
-mod words;
 
 pub use file::read;
-pub(crate) use words::head;
+pub(crate) use text::head;
 
 use crate::task::Task;
 use komado_provider::{Cancel, Client};
@@ -21,14 +21,14 @@ use std::time::Duration;
 
 /// Which tracker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum TrackerKind {
     /// GitHub, or GitHub Enterprise.
     GitHub,
     /// GitLab.
     GitLab,
 }
 
-impl Kind {
+impl TrackerKind {
     /// `github` or `gitlab`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,9 +48,9 @@ impl Kind {
 
 /// A tracker from the settings.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Tracker {
+pub struct TrackerConfig {
     /// Which.
-    pub kind: Kind,
+    pub kind: TrackerKind,
     /// Where its API is.
     pub base_url: String,
     /// The key.
@@ -73,7 +73,7 @@ pub struct Tracker {
     pub patience: Duration,
 }
 
-impl fmt::Debug for Tracker {
+impl fmt::Debug for TrackerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tracker")
             .field("kind", &self.kind)
@@ -117,7 +117,7 @@ pub enum Error {
 
 /// Something that was said about a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Comment {
+pub struct TaskComment {
     /// How far was heard, for the source that gave it alone. A later one is longer than an
     /// earlier one, or as long and sorts behind it.
     pub id: String,
@@ -129,14 +129,14 @@ pub struct Comment {
 
 /// What a tracker says of a task that is worked on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Look {
+pub struct TaskNews {
     /// Comments since the one asked for, in order, without our own.
-    pub comments: Vec<Comment>,
+    pub comments: Vec<TaskComment>,
     /// Why it is no longer wanted: our user is not assigned any more, it was closed, it is gone.
     pub unwanted: Option<String>,
 }
 
-impl Look {
+impl TaskNews {
     /// There is no such thing any more.
     fn gone() -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Look {
 
 /// How work on a task ended, for its labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum SourceEnd {
     /// Well.
     Done,
     /// Not well.
@@ -160,7 +160,7 @@ pub enum Ended {
 }
 
 /// Where tasks come from; unless it says otherwise, a source that has no tasks and hears nothing. Everything may be asked twice: the process that asks may have been killed in between.
-pub trait Source: Send {
+pub trait TaskSource: Send {
     /// Every task that waits, one after the other, page by page; `each` says whether to go on.
     fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
         Ok(())
@@ -172,8 +172,8 @@ pub trait Source: Send {
     }
 
     /// What is new about it since the comment whose id is `after`.
-    fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<Look, Error> {
-        Ok(Look::default())
+    fn look(&mut self, _task: &Task, _after: Option<&str>) -> Result<TaskNews, Error> {
+        Ok(TaskNews::default())
     }
 
     /// Says something about it, once: a comment that has this `mark` is not written again.
@@ -182,39 +182,45 @@ pub trait Source: Send {
     }
 
     /// Work on it ended: the label changes.
-    fn end(&mut self, _task: &Task, _ended: Ended) -> Result<(), Error> {
+    fn end(&mut self, _task: &Task, _ended: SourceEnd) -> Result<(), Error> {
         Ok(())
     }
 }
 
 /// For tasks without a tracker: added by hand, or from a file.
-pub struct Nobody;
+pub struct NoSource;
 
-impl Source for Nobody {}
+impl TaskSource for NoSource {}
 
 /// The source of a tracker. Settings by which it could never work are refused here. `cancel` breaks off what waits, looks
 /// and begins; whatever is to be said of a task, and its end, is tried all the same.
-pub fn open(tracker: Tracker, client: Client, cancel: Cancel) -> Result<Box<dyn Source>, Error> {
+pub fn open(tracker: TrackerConfig, client: Client, cancel: Cancel) -> Result<Box<dyn TaskSource>, Error> {
     tracker::check_labels(&tracker)?;
     for repo in &tracker.repos {
         repo_of(tracker.kind, repo)?;
     }
     Ok(match tracker.kind {
-        Kind::GitHub => Box::new(tracker::Issues::<github::GitHub>::new(tracker, client, cancel)),
-        Kind::GitLab => Box::new(tracker::Issues::<gitlab::GitLab>::new(tracker, client, cancel)),
+        TrackerKind::GitHub => {
+            Box::new(tracker::TrackerSource::<github::GitHub>::new(tracker, client, cancel))
+        }
+        TrackerKind::GitLab => {
+            Box::new(tracker::TrackerSource::<gitlab::GitLab>::new(tracker, client, cancel))
+        }
     })
 }
 
 /// Owner and name of a repository. Groups of GitLab nest, and belong to the owner.
-fn repo_of(kind: Kind, repo: &str) -> Result<(&str, &str), Error> {
+fn repo_of(kind: TrackerKind, repo: &str) -> Result<(&str, &str), Error> {
     let is_name = |piece: &str| !matches!(piece.trim(), "" | "." | "..");
     let found = repo.rsplit_once('/').filter(|(owner, name)| {
-        is_name(name) && owner.split('/').all(is_name) && (kind == Kind::GitLab || !owner.contains('/'))
+        is_name(name)
+            && owner.split('/').all(is_name)
+            && (kind == TrackerKind::GitLab || !owner.contains('/'))
     });
     found.ok_or_else(|| {
         let (setting, shape) = match kind {
-            Kind::GitHub => ("github.repos", "OWNER/NAME, such as ann/tool"),
-            Kind::GitLab => ("gitlab.projects", "GROUP/NAME, such as tools/web/front"),
+            TrackerKind::GitHub => ("github.repos", "OWNER/NAME, such as ann/tool"),
+            TrackerKind::GitLab => ("gitlab.projects", "GROUP/NAME, such as tools/web/front"),
         };
         Error::Refused {
             tracker: kind.name().to_owned(),

@@ -3,7 +3,7 @@
 use crate::Result;
 use komado_core::message::Call;
 use komado_engine::Thread;
-use komado_engine::exchange::{Library, Toolbox as _};
+use komado_engine::exchange::{RecallTools, ToolAnswerer as _};
 use komado_provider::Cancel;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::io::{self, Cursor, Read};
 /// Whether a call may be made once more when it is not known whether it took effect: a worker was killed while it ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Again {
+pub enum Repeatability {
     /// It only looks, or does the same thing twice without harm.
     Safe,
     /// Once more may do harm: the model is told, and looks for itself.
@@ -22,7 +22,7 @@ pub enum Again {
 
 /// A tool as it is offered.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// Its name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// What it does, for the model.
@@ -30,48 +30,48 @@ pub struct Definition {
     /// What it takes: a JSON schema of an object.
     pub schema: Value,
     /// Whether a call may be made once more.
-    pub again: Again,
+    pub again: Repeatability,
 }
 
 /// What a tool answered. What the model got wrong is an answer, too.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// The words.
-    pub body: Body,
+    pub body: ToolBody,
     /// True when they say what went wrong.
     pub is_error: bool,
 }
 
-impl Answer {
+impl ToolAnswer {
     /// These words.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { body: Body::Text(text.into()), is_error: false }
+        Self { body: ToolBody::Text(text.into()), is_error: false }
     }
 
     /// These words, about what went wrong.
     pub fn wrong(text: impl Into<String>) -> Self {
-        Self { body: Body::Text(text.into()), is_error: true }
+        Self { body: ToolBody::Text(text.into()), is_error: true }
     }
 
     /// How a call of `name` went wrong, if it did.
     pub(crate) fn fault(&self, name: &str) -> Option<String> {
         self.is_error.then(|| match &self.body {
-            Body::Text(text) => text.clone(),
-            Body::File(_) => name.to_owned(),
+            ToolBody::Text(text) => text.clone(),
+            ToolBody::File(_) => name.to_owned(),
         })
     }
 }
 
 /// The words of an answer. Long ones are in a file that has no name: they are never held.
 #[derive(Debug)]
-pub enum Body {
+pub enum ToolBody {
     /// Here.
     Text(String),
     /// In a file, to be read from where it stands.
     File(File),
 }
 
-impl Body {
+impl ToolBody {
     /// To be read once.
     pub fn reader(self) -> Box<dyn Read> {
         match self {
@@ -82,32 +82,32 @@ impl Body {
 }
 
 /// Tools of one kind. A call blocks; `cancel` ends it early, and that is an answer as well.
-pub trait Tools: Send {
+pub trait ToolProvider: Send {
     /// The tools, always in the same order and in the same words: they stand before the conversation.
-    fn definitions(&self) -> &[Definition];
+    fn definitions(&self) -> &[ToolDefinition];
 
     /// Answers a call of one of them. `arguments` is the JSON the model wrote. Nothing that goes wrong in a tool is an error
     /// here: the conversation goes on.
-    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Answer;
+    fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> ToolAnswer;
 }
 
 /// Several kinds of tools as one. The first one that has a name answers to it.
 #[derive(Default)]
-pub struct Toolbox {
-    kinds: Vec<Box<dyn Tools>>,
+pub struct ToolSet {
+    kinds: Vec<Box<dyn ToolProvider>>,
 }
 
-impl Toolbox {
+impl ToolSet {
     /// With one more kind.
     #[must_use]
-    pub fn with(mut self, tools: impl Tools + 'static) -> Self {
+    pub fn with(mut self, tools: impl ToolProvider + 'static) -> Self {
         self.kinds.push(Box::new(tools));
         self
     }
 
     /// Every tool, each name once.
-    pub fn definitions(&self) -> Vec<&Definition> {
-        let mut all: Vec<&Definition> = Vec::new();
+    pub fn definitions(&self) -> Vec<&ToolDefinition> {
+        let mut all: Vec<&ToolDefinition> = Vec::new();
         for definition in self.kinds.iter().flat_map(|kind| kind.definitions()) {
             if all.iter().all(|other| other.name != definition.name) {
                 all.push(definition);
@@ -117,19 +117,19 @@ impl Toolbox {
     }
 
     /// The tool called `name`.
-    pub fn definition(&self, name: &str) -> Option<&Definition> {
+    pub fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.kinds.iter().flat_map(|kind| kind.definitions()).find(|tool| tool.name == name)
     }
 
     /// Answers a call that was made in `thread`: the tools that lead back to what left its view first, then these. One that
     /// nobody has is told, with those that there are.
-    pub fn answer(&mut self, thread: &Thread<'_>, call: &Call, cancel: &Cancel) -> Result<Answer> {
-        if Library.knows(&call.name) {
-            let told = Library.call(thread, call)?;
-            return Ok(Answer { body: Body::Text(told.text), is_error: told.is_error });
+    pub fn answer(&mut self, thread: &Thread<'_>, call: &Call, cancel: &Cancel) -> Result<ToolAnswer> {
+        if RecallTools.knows(&call.name) {
+            let told = RecallTools.call(thread, call)?;
+            return Ok(ToolAnswer { body: ToolBody::Text(told.text), is_error: told.is_error });
         }
         let answer = self.call(&call.name, &call.arguments, cancel);
-        Ok(answer.unwrap_or_else(|| Answer::wrong(self.no_tool(&call.name))))
+        Ok(answer.unwrap_or_else(|| ToolAnswer::wrong(self.no_tool(&call.name))))
     }
 
     fn no_tool(&self, name: &str) -> String {
@@ -142,11 +142,11 @@ impl Toolbox {
 
     /// True when a call may be made once more although it is not known whether it took effect.
     pub fn may_repeat(&self, name: &str) -> bool {
-        Library.knows(name) || self.definition(name).is_some_and(|tool| tool.again == Again::Safe)
+        RecallTools.knows(name) || self.definition(name).is_some_and(|tool| tool.again == Repeatability::Safe)
     }
 
     /// Answers a call; `None` when there is no such tool.
-    pub fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Option<Answer> {
+    pub fn call(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Option<ToolAnswer> {
         let kind =
             self.kinds.iter_mut().find(|kind| kind.definitions().iter().any(|tool| tool.name == name))?;
         Some(kind.call(name, arguments, cancel))

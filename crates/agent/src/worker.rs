@@ -6,16 +6,16 @@
 
 mod process;
 
-pub use process::Process;
+pub use process::TaskProcess;
 
 use crate::Result;
-use crate::handler::{Mark, Orders, Verdict, Vigil, watch};
-use crate::progress::Progress;
+use crate::handler::{TaskMark, TaskOrders, TaskOutcome, TaskWatch, watch};
+use crate::progress::TaskProgress;
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{State, TaskKey};
 use komado_core::{Kind, SessionId, ThreadId, head};
 use komado_engine::{Engine, Error as EngineError};
-use komado_store::{Error as Store, Holder, Mode, Outcome, Query, Taken};
+use komado_store::{Error as Store, Holder, JobOutcome, OpenMode, SessionQuery, TakenJob};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// How jobs are taken, kept and given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pace {
+pub struct WorkerPace {
     /// How often one is tried before it is laid aside.
     pub tries: u32,
     /// How long one is hidden from others after its worker was last heard of.
@@ -46,7 +46,7 @@ pub struct Pace {
     pub poll: Duration,
 }
 
-impl Pace {
+impl WorkerPace {
     /// The pause after so many tries.
     pub fn pause_after(&self, tries: u32) -> Duration {
         let double = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -56,7 +56,7 @@ impl Pace {
 
 /// When a worker ends by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Until {
+pub enum StopWhen {
     /// Never.
     Told,
     /// When nothing can be taken now, and nothing is worked on.
@@ -65,7 +65,7 @@ pub enum Until {
 
 /// How the process that worked on a job left.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Exit {
+pub enum JobExit {
     /// The job is finished, one way or the other.
     Finished,
     /// They died, or never began.
@@ -73,27 +73,27 @@ pub enum Exit {
 }
 
 /// Has a job worked on, by a process or a thread. Called on a thread of its own.
-pub trait Launch: Sync {
+pub trait JobRunner: Sync {
     /// Works on it until it ended. `leash` is pulled when it shall rest.
-    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit;
+    fn run(&self, taken: &TakenJob, leash: &ChildHandle, tell: &(dyn Fn(TaskProgress) + Sync)) -> JobExit;
 
     /// The process that was to give the job up has died, too, `why` says how: lets those who wait for it know. The worker lays it
     /// aside afterwards, whatever comes of this.
-    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync));
+    fn give_up(&self, taken: &TakenJob, why: &str, tell: &(dyn Fn(TaskProgress) + Sync));
 }
 
 /// What a worker hears.
 enum Event {
-    Told(u64, Progress),
-    Left(u64, Exit),
+    Told(u64, TaskProgress),
+    Left(u64, JobExit),
     Stop,
 }
 
 /// Tells a worker to stop: once to let the tasks come to rest, twice to end them at once.
 #[derive(Clone)]
-pub struct Bell(Sender<Event>);
+pub struct StopHandle(Sender<Event>);
 
-impl Bell {
+impl StopHandle {
     /// Says so.
     pub fn stop(&self) {
         // A worker that has ended needs no telling.
@@ -102,13 +102,13 @@ impl Bell {
 }
 
 /// What happens, with the job it happens to.
-pub enum Happened<'a> {
+pub enum WorkerEvent<'a> {
     /// A job was taken.
-    Taken(&'a Taken),
+    Taken(&'a TakenJob),
     /// Something happened in it.
-    Progress(&'a Taken, &'a Progress),
+    Progress(&'a TakenJob, &'a TaskProgress),
     /// The process that worked on it died.
-    Died(&'a Taken, &'a str),
+    Died(&'a TakenJob, &'a str),
     /// The queue could not be asked; it is asked again.
     Trouble(String),
     /// Nothing new is taken; the tasks under way come to rest.
@@ -121,17 +121,17 @@ pub enum Happened<'a> {
 /// Takes jobs and has them worked on.
 pub struct Worker<'w> {
     engine: &'w Engine,
-    launch: &'w dyn Launch,
+    launch: &'w dyn JobRunner,
     holder: Holder,
-    pace: Pace,
+    pace: WorkerPace,
     concurrency: usize,
-    bell: Bell,
+    bell: StopHandle,
     events: Receiver<Event>,
 }
 
 struct Running {
-    taken: Arc<Taken>,
-    leash: Arc<Leash>,
+    taken: Arc<TakenJob>,
+    leash: Arc<ChildHandle>,
 }
 
 /// What a worker has in its hands.
@@ -153,36 +153,36 @@ impl<'w> Worker<'w> {
     /// A worker under the name of `holder`.
     pub fn new(
         engine: &'w Engine,
-        launch: &'w dyn Launch,
+        launch: &'w dyn JobRunner,
         holder: Holder,
-        pace: Pace,
+        pace: WorkerPace,
         concurrency: u32,
     ) -> Self {
         let (say, events) = channel();
         let concurrency = usize::try_from(concurrency).unwrap_or(usize::MAX).max(1);
-        Self { engine, launch, holder, pace, concurrency, bell: Bell(say), events }
+        Self { engine, launch, holder, pace, concurrency, bell: StopHandle(say), events }
     }
 
     /// What tells it to stop.
-    pub fn bell(&self) -> Bell {
+    pub fn bell(&self) -> StopHandle {
         self.bell.clone()
     }
 
     /// Works until it is told to stop, or until there is nothing left to do.
-    pub fn run(&self, until: Until, tell: &mut dyn FnMut(Happened<'_>)) -> Result<()> {
+    pub fn run(&self, until: StopWhen, tell: &mut dyn FnMut(WorkerEvent<'_>)) -> Result<()> {
         std::thread::scope(|scope| {
             let mut hand = Hand::default();
             loop {
                 if hand.stops == 0 {
                     self.fill(scope, &mut hand, tell);
                 }
-                if until == Until::Empty
+                if until == StopWhen::Empty
                     && hand.running.is_empty()
                     && let Some(why) = hand.trouble.take()
                 {
                     return Err(why.into());
                 }
-                let is_done = hand.stops > 0 || (until == Until::Empty && hand.is_empty);
+                let is_done = hand.stops > 0 || (until == StopWhen::Empty && hand.is_empty);
                 if hand.running.is_empty() && is_done {
                     return Ok(());
                 }
@@ -192,7 +192,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Takes as many jobs as may be worked on at once.
-    fn fill<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+    fn fill<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, tell: &mut dyn FnMut(WorkerEvent<'_>)) {
         hand.is_empty = false;
         while hand.running.len() < self.concurrency {
             let taken = self.engine.store().take(&self.holder, self.pace.hidden);
@@ -200,7 +200,7 @@ impl<'w> Worker<'w> {
             hand.trouble = None;
             match taken {
                 Ok(Some(taken)) => {
-                    tell(Happened::Taken(&taken));
+                    tell(WorkerEvent::Taken(&taken));
                     self.start(scope, hand, taken);
                 }
                 Ok(None) => {
@@ -210,7 +210,7 @@ impl<'w> Worker<'w> {
                 Err(why) => {
                     // Once is enough, however long it lasts.
                     if !was_away {
-                        tell(Happened::Trouble(why.to_string()));
+                        tell(WorkerEvent::Trouble(why.to_string()));
                     }
                     hand.trouble = Some(why);
                     return;
@@ -219,7 +219,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, taken: Taken) {
+    fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, hand: &mut Hand, taken: TakenJob) {
         let running = Running { taken: Arc::new(taken), leash: Arc::default() };
         let (taken, leash) = (Arc::clone(&running.taken), Arc::clone(&running.leash));
         let (id, say, launch, most) = (hand.next, self.bell.0.clone(), self.launch, self.pace.tries);
@@ -232,36 +232,36 @@ impl<'w> Worker<'w> {
             };
             // One that panics on a thread of ours must be heard of, too: else its worker waits for it for ever.
             let ran = catch_unwind(AssertUnwindSafe(|| launch.run(&taken, &leash, &tell)));
-            let exit = ran.unwrap_or_else(|_| Exit::Died("whoever worked on it panicked".to_owned()));
+            let exit = ran.unwrap_or_else(|_| JobExit::Died("whoever worked on it panicked".to_owned()));
             leash.untie();
-            if let Exit::Died(why) = &exit
+            if let JobExit::Died(why) = &exit
                 && taken.tries > most
                 && !leash.is_pulled()
                 && catch_unwind(AssertUnwindSafe(|| launch.give_up(&taken, why, &tell))).is_err()
             {
-                tell(Progress::Trouble { why: "whoever gave it up panicked".to_owned() });
+                tell(TaskProgress::Trouble { why: "whoever gave it up panicked".to_owned() });
             }
             let _ = say.send(Event::Left(id, exit));
         });
     }
 
     /// Waits for what happens next, and does what follows from it.
-    fn hear(&self, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+    fn hear(&self, hand: &mut Hand, tell: &mut dyn FnMut(WorkerEvent<'_>)) {
         if hand.due.is_some_and(|due| due <= Instant::now()) {
             hand.running.values().for_each(|running| running.leash.kill());
         }
         match self.events.recv_timeout(LOOK) {
             Ok(Event::Told(id, progress)) => {
                 if let Some(running) = hand.running.get(&id) {
-                    tell(Happened::Progress(&running.taken, &progress));
+                    tell(WorkerEvent::Progress(&running.taken, &progress));
                 }
             }
             Ok(Event::Left(id, exit)) => {
                 let Some(Running { taken, .. }) = hand.running.remove(&id) else { return };
-                if let Exit::Died(why) = exit {
-                    tell(Happened::Died(&taken, &why));
+                if let JobExit::Died(why) = exit {
+                    tell(WorkerEvent::Died(&taken, &why));
                     if let Err(trouble) = self.give_back(&taken, &why, hand.stops > 0) {
-                        tell(Happened::Trouble(trouble.to_string()));
+                        tell(WorkerEvent::Trouble(trouble.to_string()));
                     }
                 }
             }
@@ -270,23 +270,23 @@ impl<'w> Worker<'w> {
         }
     }
 
-    fn stop(&self, hand: &mut Hand, tell: &mut dyn FnMut(Happened<'_>)) {
+    fn stop(&self, hand: &mut Hand, tell: &mut dyn FnMut(WorkerEvent<'_>)) {
         hand.stops += 1;
         if hand.stops > 1 {
             hand.running.values().for_each(|running| running.leash.kill());
             return;
         }
-        tell(Happened::Stopping { running: hand.running.len() });
+        tell(WorkerEvent::Stopping { running: hand.running.len() });
         hand.due = Instant::now().checked_add(self.pace.grace + SLACK);
         hand.running.values().for_each(|running| running.leash.pull());
     }
 
     /// Puts back the job of a process that died; laid aside when the one that was to give it up died, too. One that was ended
     /// because the worker stops has done nothing wrong, and what it did before still counts.
-    fn give_back(&self, taken: &Taken, why: &str, is_stopping: bool) -> Result<()> {
+    fn give_back(&self, taken: &TakenJob, why: &str, is_stopping: bool) -> Result<()> {
         let store = self.engine.store();
         if is_stopping {
-            return yours(store.finish(taken, &Outcome::Back));
+            return yours(store.finish(taken, &JobOutcome::Back));
         }
         if taken.tries > self.pace.tries {
             let failed = match self.engine.fail(&taken.job.session, why) {
@@ -294,11 +294,11 @@ impl<'w> Worker<'w> {
                 Err(other) => Err(other.into()),
             };
             // Also where its session cannot be told: else it would come back for ever.
-            yours(store.finish(taken, &Outcome::Dead { why: why.to_owned() }))?;
+            yours(store.finish(taken, &JobOutcome::Dead { why: why.to_owned() }))?;
             return failed;
         }
         let pause = self.pace.pause_after(taken.tries);
-        yours(store.finish(taken, &Outcome::Again { pause, why: why.to_owned() }))
+        yours(store.finish(taken, &JobOutcome::Again { pause, why: why.to_owned() }))
     }
 }
 
@@ -314,7 +314,11 @@ fn yours(done: komado_store::Result<()>) -> Result<()> {
 
 /// Has `work` done while its job is kept and its tracker watched, and ends the job in the queue. Progress hears of the end
 /// once the queue has.
-pub fn attend(vigil: &Vigil<'_>, pace: &Pace, work: impl FnOnce() -> Verdict) -> Result<Verdict> {
+pub fn attend(
+    vigil: &TaskWatch<'_>,
+    pace: &WorkerPace,
+    work: impl FnOnce() -> TaskOutcome,
+) -> Result<TaskOutcome> {
     let verdict = std::thread::scope(|scope| {
         scope.spawn(|| watch(vigil));
         let _over = Over(vigil.orders);
@@ -326,7 +330,7 @@ pub fn attend(vigil: &Vigil<'_>, pace: &Pace, work: impl FnOnce() -> Verdict) ->
 }
 
 /// Says that the task came to rest, also when it did so by a panic: the watch would wait for ever.
-struct Over<'o>(&'o Orders);
+struct Over<'o>(&'o TaskOrders);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
@@ -335,14 +339,14 @@ impl Drop for Over<'_> {
 }
 
 /// What the queue hears of it.
-fn finish(engine: &Engine, taken: &Taken, verdict: &Verdict, pace: &Pace) -> Result<()> {
+fn finish(engine: &Engine, taken: &TakenJob, verdict: &TaskOutcome, pace: &WorkerPace) -> Result<()> {
     let outcome = match verdict.clone() {
-        Verdict::Completed | Verdict::Stopped(_) => Outcome::Done,
-        Verdict::Failed(why) => Outcome::Dead { why },
-        Verdict::Paused(_) => Outcome::Dead { why: "paused".to_owned() },
+        TaskOutcome::Completed | TaskOutcome::Stopped(_) => JobOutcome::Done,
+        TaskOutcome::Failed(why) => JobOutcome::Dead { why },
+        TaskOutcome::Paused(_) => JobOutcome::Dead { why: "paused".to_owned() },
         // Nothing was wrong with it: this taking does not count.
-        Verdict::Left(_) => Outcome::Back,
-        Verdict::Again(why) => Outcome::Again { pause: pace.pause_after(taken.tries), why },
+        TaskOutcome::Left(_) => JobOutcome::Back,
+        TaskOutcome::Again(why) => JobOutcome::Again { pause: pace.pause_after(taken.tries), why },
     };
     yours(engine.store().finish(taken, &outcome))
 }
@@ -353,7 +357,7 @@ type Act = Box<dyn FnMut() + Send>;
 
 /// A leash. It may be pulled before a process is on it: then the process is asked as soon as it is.
 #[derive(Default)]
-pub struct Leash(Mutex<LeashState>);
+pub struct ChildHandle(Mutex<LeashState>);
 
 #[derive(Default)]
 struct LeashState {
@@ -363,7 +367,7 @@ struct LeashState {
     killed: bool,
 }
 
-impl Leash {
+impl ChildHandle {
     /// Puts a process on it: `rest` asks it to come to rest, `end` ends it.
     pub fn tie(&self, rest: impl FnMut() + Send + 'static, end: impl FnMut() + Send + 'static) {
         self.with(|state| {
@@ -422,7 +426,7 @@ const WHY: &str = "its job is no longer in the queue, and nobody works on it";
 
 /// A session that was put right.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Orphan {
+pub struct OrphanedSession {
     /// The session.
     pub session: SessionId,
     /// What it worked on.
@@ -430,10 +434,10 @@ pub struct Orphan {
 }
 
 /// Finds them and stops them; gives those that were stopped.
-pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
+pub fn orphans(engine: &Engine) -> Result<Vec<OrphanedSession>> {
     // Sessions first: one that is made while the queue is read is not among them.
     let mut found = Vec::new();
-    engine.each_session(Query { status: Some(State::Running), ..Query::default() }, |row| {
+    engine.each_session(SessionQuery { status: Some(State::Running), ..SessionQuery::default() }, |row| {
         if row.meta.task_key.is_task() {
             found.push((SessionId::new(row.meta.uuid.as_str())?, row.meta.task_key.clone()));
         }
@@ -447,7 +451,7 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
     let mut stopped = Vec::new();
     for (session, key) in found.into_iter().filter(|(session, _)| !queued.contains(session)) {
         if is_abandoned(engine, &session)? && stop(engine, &session)? {
-            stopped.push(Orphan { session, key });
+            stopped.push(OrphanedSession { session, key });
         }
     }
     Ok(stopped)
@@ -457,13 +461,13 @@ pub fn orphans(engine: &Engine) -> Result<Vec<Orphan>> {
 /// so is one that they opened after it was completed.
 fn is_abandoned(engine: &Engine, session: &SessionId) -> Result<bool> {
     Ok(engine.store().writer(session)?.is_none()
-        && Mark::of_session(engine, session)?.is_some()
+        && TaskMark::of_session(engine, session)?.is_some()
         && !was_completed(engine, session)?)
 }
 
 /// True when it was completed the last time it was closed.
 fn was_completed(engine: &Engine, session: &SessionId) -> Result<bool> {
-    let root = engine.open(session, &ThreadId::root(), Mode::Read)?;
+    let root = engine.open(session, &ThreadId::root(), OpenMode::Read)?;
     // Whether or not it was opened again since.
     for entry in head::back(root.source(), 0) {
         let (seq, head) = entry?;
@@ -486,12 +490,12 @@ fn stop(engine: &Engine, session: &SessionId) -> Result<bool> {
 // A taken job as one line of JSON, from a worker to the process that works on it.
 
 /// The line, with its end.
-pub fn write_taken(taken: &Taken) -> io::Result<String> {
+pub fn write_taken(taken: &TakenJob) -> io::Result<String> {
     Ok(serde_json::to_string(taken)? + "\n")
 }
 
 /// Reads it back.
-pub fn read_taken(line: &str) -> io::Result<Taken> {
+pub fn read_taken(line: &str) -> io::Result<TakenJob> {
     Ok(serde_json::from_str(line)?)
 }
 
@@ -502,7 +506,7 @@ mod tests {
     #[test]
     fn the_pause_doubles_and_has_an_end() {
         let second = Duration::from_secs(1);
-        let pace = Pace { tries: 3, hidden: second, pause: second * 30, grace: second, poll: second };
+        let pace = WorkerPace { tries: 3, hidden: second, pause: second * 30, grace: second, poll: second };
         let seconds = [1, 2, 3, 40].map(|tries| pace.pause_after(tries).as_secs());
         assert_eq!(seconds, [30, 60, 120, 3_600]);
     }
@@ -517,7 +521,7 @@ mod leash_tests {
     #[test]
     fn whoever_is_put_on_a_leash_that_was_pulled_feels_it() {
         let felt = Arc::new(AtomicU32::new(0));
-        let leash = Leash::default();
+        let leash = ChildHandle::default();
         leash.pull();
         let (rest, end) = (Arc::clone(&felt), Arc::clone(&felt));
         leash.tie(
@@ -551,7 +555,7 @@ mod wire_tests {
             body: "{\"title\":\"a\\nb\"}".into(),
             at: "2027-01-01T00:00:00Z".into(),
         };
-        let taken = Taken { job, token: u64::MAX, tries: 2, why: Some("its process\nended".into()) };
+        let taken = TakenJob { job, token: u64::MAX, tries: 2, why: Some("its process\nended".into()) };
         let line = write_taken(&taken).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert_eq!(read_taken(&line).unwrap(), taken);

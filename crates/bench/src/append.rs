@@ -1,20 +1,20 @@
 //! What does one durable append cost, and does it cost more as the session grows?
 
 use super::costs::Costs;
-use super::machine::{Machine, Process};
-use super::peers::{Peer, Raw, Sqlite};
-use super::place::{Place, meter};
-use super::words::Words;
+use super::machine::{Machine, ProcessFigures};
+use super::peers::{Peer, RawPeer, Sqlite};
+use super::place::{BenchFolder, meter};
+use super::words::BenchWords;
 use super::{command, heading, megabytes, round};
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::{Error, Result};
 use crate::output::progress;
-use crate::output::{Output, number, say};
+use crate::output::{BenchOutput, number, say};
 use clap::Args as ClapArgs;
 use komado_core::journal::{Entry, Record, encode};
 use komado_core::{Meter, ThreadId};
 use komado_engine::Thread;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -42,9 +42,9 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     // Journal and the peer's table at their full size, and room to move.
-    let place = Place::new(args.dir.as_deref(), args.entries * 1200 + (64 << 20))?;
+    let place = BenchFolder::new(args.dir.as_deref(), args.entries * 1200 + (64 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     if machine.is_memory() {
         say("komado-bench: this folder is in memory, where a sync costs nothing; --dir names one on a disk");
@@ -72,25 +72,27 @@ struct Report {
     syncs: u64,
     calls: u64,
     appends: u64,
-    before: Process,
-    after: Process,
+    before: ProcessFigures,
+    after: ProcessFigures,
     fill_seconds: f64,
     bytes: u64,
 }
 
-fn measure(place: &Place, args: &Args) -> Result<Report> {
-    let words = Words::new();
+fn measure(place: &BenchFolder, args: &Args) -> Result<Report> {
+    let words = BenchWords::new();
     let small = SMALL.min(args.entries);
-    let mut raw = Raw::new(&place.path("peer.jsonl"))?;
+    let mut raw = RawPeer::new(&place.path("peer.jsonl"))?;
     let mut sqlite = Sqlite::new(&place.path("peer.db"))?;
     fill_peer(&mut sqlite, &words, args.entries)?;
     let root = ThreadId::root();
     let ids = [place.session("small", args.meter)?, place.session("large", args.meter)?];
-    let mut threads =
-        [place.engine.open(&ids[0], &root, Mode::Write)?, place.engine.open(&ids[1], &root, Mode::Write)?];
+    let mut threads = [
+        place.engine.open(&ids[0], &root, OpenMode::Write)?,
+        place.engine.open(&ids[1], &root, OpenMode::Write)?,
+    ];
     fill(&mut threads[0], &words, small)?;
     // From here on memory is watched: code is loaded and buffers are there, what grows now grows with the session.
-    let before = Process::now()?;
+    let before = ProcessFigures::now()?;
     let start = Instant::now();
     fill(&mut threads[1], &words, args.entries)?;
     let fill_seconds = start.elapsed().as_secs_f64();
@@ -116,14 +118,14 @@ fn measure(place: &Place, args: &Args) -> Result<Report> {
     sampling.run(args.sample)?;
     let mut report = sampling.report;
     report.peers = [raw.name(), sqlite.name()];
-    report.after = Process::now()?;
+    report.after = ProcessFigures::now()?;
     let journal = place.store.folder(&ids[1])?.join("messages.jsonl");
     report.bytes = std::fs::metadata(journal)?.len();
     Ok(report)
 }
 
 /// Says messages until the thread has `entries` of them.
-pub(super) fn fill(thread: &mut Thread<'_>, words: &Words, entries: u64) -> Result {
+pub(super) fn fill(thread: &mut Thread<'_>, words: &BenchWords, entries: u64) -> Result {
     let bar = progress("filling the session", entries);
     let mut said = u64::from(thread.last());
     while said < entries {
@@ -142,7 +144,7 @@ pub(super) fn fill(thread: &mut Thread<'_>, words: &Words, entries: u64) -> Resu
 }
 
 /// The peer that has something to grow gets as many rows as the large session has entries.
-fn fill_peer(sqlite: &mut Sqlite, words: &Words, entries: u64) -> Result {
+fn fill_peer(sqlite: &mut Sqlite, words: &BenchWords, entries: u64) -> Result {
     let bar = progress("filling the peer", entries);
     for from in (0..entries).step_by(10 * BATCH as usize) {
         sqlite.fill((from..(from + 10 * BATCH).min(entries)).map(|n| line(words, n)))?;
@@ -153,7 +155,7 @@ fn fill_peer(sqlite: &mut Sqlite, words: &Words, entries: u64) -> Result {
 }
 
 /// Message `n` as the journal writes it: what the peers keep.
-pub(super) fn line(words: &Words, n: u64) -> String {
+pub(super) fn line(words: &BenchWords, n: u64) -> String {
     let message = words.message(n);
     let (seq, tokens) = (n as u32 + 1, Meter::Bytes4.message(&message));
     let timestamp = "2026-01-15T10:30:00.000000Z".to_owned();
@@ -163,8 +165,8 @@ pub(super) fn line(words: &Words, n: u64) -> String {
 
 /// Sessions and peers taking turns.
 struct Sampling<'a, 'e> {
-    place: &'a Place,
-    words: &'a Words,
+    place: &'a BenchFolder,
+    words: &'a BenchWords,
     threads: &'a mut [Thread<'e>; 2],
     peers: [&'a mut dyn Peer; 2],
     /// The next message of each.
@@ -191,12 +193,12 @@ impl Sampling<'_, '_> {
     /// One's turn, with an eye on what reaches the disk: by the store's count and by the kernel's. Looking costs a
     /// little, also in what follows, so everyone is looked at, though only the large session's figures are told.
     fn turn(&mut self, who: usize, block: u64) -> Result {
-        let (work, process) = (self.place.store.work(), Process::now()?);
+        let (work, process) = (self.place.store.work(), ProcessFigures::now()?);
         match who {
             SMALL_SESSION | LARGE_SESSION => self.say(who, block)?,
             peer => self.append(peer, block)?,
         }
-        let (now, calls) = (self.place.store.work(), Process::now()?.writes - process.writes);
+        let (now, calls) = (self.place.store.work(), ProcessFigures::now()?.writes - process.writes);
         if who == LARGE_SESSION {
             self.report.writes += now.writes - work.writes;
             self.report.syncs += now.syncs - work.syncs;
@@ -285,7 +287,7 @@ fn as_json(args: &Args, machine: &Machine, report: &Report) -> serde_json::Value
     })
 }
 
-fn as_text(out: &mut Output, args: &Args, report: &Report) -> Result {
+fn as_text(out: &mut BenchOutput, args: &Args, report: &Report) -> Result {
     let entries = number(args.entries);
     let names = [
         format!("komado, {} entries", number(SMALL.min(args.entries))),

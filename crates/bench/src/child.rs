@@ -4,9 +4,9 @@
 //! memory of its own, and a child's peak begins with what its parent holds: so `komado` is started from here, where
 //! nothing is held yet.
 
-use super::machine::Process;
+use super::machine::ProcessFigures;
 use super::place::opened;
-use crate::context::{Context, Komado};
+use crate::context::{BenchContext, BenchEngine};
 use crate::error::{Error, Result};
 use crate::output::say;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -24,7 +24,7 @@ use std::time::Instant;
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
     /// What to do
-    what: Deed,
+    what: ChildTask,
     /// The session
     session: String,
     /// The folder of the sessions
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Deed {
+pub(super) enum ChildTask {
     /// `komado show --json`
     Show,
     /// `komado context --json`
@@ -43,7 +43,7 @@ pub(super) enum Deed {
     Tail,
 }
 
-impl Deed {
+impl ChildTask {
     fn name(self) -> &'static str {
         match self {
             Self::Show => "show",
@@ -53,8 +53,8 @@ impl Deed {
     }
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
-    if args.what != Deed::Tail {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
+    if args.what != ChildTask::Tail {
         return tell(&watched(&context.komado()?, &args)?);
     }
     let start = Instant::now();
@@ -62,13 +62,13 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result {
     let path = opened(&args.base_dir).0.folder(&id)?.join("messages.jsonl");
     tail(&path, super::place::WINDOW as usize, &mut |message| context.out.write_json(message))?;
     context.out.flush()?;
-    tell(&Took { seconds: start.elapsed().as_secs_f64(), process: Process::now()? })
+    tell(&Took { seconds: start.elapsed().as_secs_f64(), process: ProcessFigures::now()? })
 }
 
 /// Runs `komado` and gives what the kernel counted of it.
 ///
 /// It must be the only process this one starts: the peak is that of the largest child so far.
-fn watched(komado: &Komado, args: &Args) -> Result<Took> {
+fn watched(komado: &BenchEngine, args: &Args) -> Result<Took> {
     let mut store = OsString::from("store.url=file:");
     store.push(&args.base_dir);
     let mut command = komado.command();
@@ -77,7 +77,7 @@ fn watched(komado: &Komado, args: &Args) -> Result<Took> {
     command.args(["--set", "context_storage.enabled=true", "--set"]).arg(store);
     let start = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-    let counted = Process::ended(&child)?;
+    let counted = ProcessFigures::ended(&child)?;
     let seconds = start.elapsed().as_secs_f64();
     let status = child.wait()?;
     if !status.success() {
@@ -87,7 +87,7 @@ fn watched(komado: &Komado, args: &Args) -> Result<Took> {
             args.what.name()
         )));
     }
-    Ok(Took { process: Process { peak: peak_of_children(), ..counted }, seconds })
+    Ok(Took { process: ProcessFigures { peak: peak_of_children(), ..counted }, seconds })
 }
 
 /// The most memory that any child had which was waited for, in bytes.
@@ -126,12 +126,12 @@ pub(super) fn tail(path: &Path, window: usize, out: &mut dyn FnMut(&serde_json::
 /// What one thing took.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Took {
-    pub(super) process: Process,
+    pub(super) process: ProcessFigures,
     pub(super) seconds: f64,
 }
 
 /// Starts this program again to do `deed` on a session in `base`, and waits for its figures.
-pub(super) fn spawn(komado: &Komado, base: &Path, deed: Deed, session: &str) -> Result<Took> {
+pub(super) fn spawn(komado: &BenchEngine, base: &Path, deed: ChildTask, session: &str) -> Result<Took> {
     let words = ["open-child", deed.name(), session, "--komado"].map(OsStr::new);
     let (took, _) = start(base, &[&words[..], &[komado.path().as_os_str()]].concat())?;
     Ok(took)

@@ -3,9 +3,9 @@
 use komado_engine::Clock;
 
 /// UTC with microseconds.
-pub(crate) struct SystemClock;
+pub(crate) struct BenchClock;
 
-impl Clock for SystemClock {
+impl Clock for BenchClock {
     fn now(&self) -> String {
         format!("{:.6}", jiff::Timestamp::now())
     }

@@ -10,7 +10,7 @@ mod score;
 
 use super::heading;
 use super::machine::Machine;
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::{Error, Result};
 use crate::output::progress;
 use clap::Args as ClapArgs;
@@ -18,8 +18,8 @@ use facts::{Judge, one_line, said};
 use komado_core::message::Message;
 use komado_core::notation::shown;
 use komado_core::{Digest, Meter};
-use peers::{Side, both_sides, side};
-use score::Report;
+use peers::{DigestSide, both_sides, side};
+use score::DigestReport;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -37,11 +37,11 @@ pub(crate) struct Args {
     show: bool,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     let files = conversations::list(&args.files)?;
     let judge = Judge::new().map_err(|e| Error::failed(e.to_string()))?;
     let machine = Machine::here(Path::new("."))?;
-    let mut report = Report::default();
+    let mut report = DigestReport::default();
     let bar = progress("digesting", files.len() as u64);
     for file in &files {
         let messages = conversations::read(file)?;
@@ -90,7 +90,7 @@ fn generations(span: &[Message], limit: u64) -> String {
 }
 
 /// Judges one conversation.
-fn weigh(report: &mut Report, judge: &Judge, messages: &[Message]) {
+fn weigh(report: &mut DigestReport, judge: &Judge, messages: &[Message]) {
     let span = span_of(messages);
     let (facts, later) = (judge.facts(span), judge.facts(&messages[span.len()..]));
     let texts: Vec<String> = span.iter().map(said).collect();
@@ -109,7 +109,7 @@ fn weigh(report: &mut Report, judge: &Judge, messages: &[Message]) {
         row.digest_tokens += Meter::O200k.text(&text);
         row.span_tokens += tokens;
         let pages =
-            [text, generations(span, limit), side(&texts, limit, Side::End), both_sides(&texts, limit)];
+            [text, generations(span, limit), side(&texts, limit, DigestSide::End), both_sides(&texts, limit)];
         row.compare(&pages.map(|page| one_line(&page)), &facts, &later);
     }
 }
@@ -125,7 +125,7 @@ mod tests {
         let talk =
             |n: u32| Message::text(Role::Assistant, format!("step {n} is done and all is well, I go on now"));
         messages.extend((0..200).map(talk));
-        let mut report = Report::default();
+        let mut report = DigestReport::default();
         weigh(&mut report, &Judge::new().unwrap(), &messages);
         let json = report.as_json(&Machine::here(Path::new(".")).unwrap());
         let rules = &json["limits"][0]["classes"][0];

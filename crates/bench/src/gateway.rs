@@ -14,7 +14,7 @@ mod servers;
 
 use super::heading;
 use super::machine::Machine;
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::{Error, Result};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     let komado = context.komado()?;
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = tempfile::Builder::new()
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result {
     let overhead = overhead::measure(&komado, folder.path(), &args)?;
     let load = load::measure(&komado, folder.path(), &args)?;
     let growth = growth::measure(&komado, folder.path(), &args)?;
-    let report = report::Report { overhead, load, growth };
+    let report = report::GatewayReport { overhead, load, growth };
     if context.out.json {
         context.out.write_json(&report::as_json(&machine, &report))?;
     } else {

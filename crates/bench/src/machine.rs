@@ -76,7 +76,7 @@ fn kilobytes(text: &str) -> Option<u64> {
 
 /// Memory and input of a process, as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(super) struct ProcessFigures {
     /// Bytes of memory in use.
     pub(super) rss: u64,
     /// The most there ever were.
@@ -93,7 +93,7 @@ pub(super) struct Process {
     pub(super) writes: u64,
 }
 
-impl Process {
+impl ProcessFigures {
     /// Now.
     pub(super) fn now() -> Result<Self> {
         // Reading these files is reading, too: input is looked at first.
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn this_process_has_memory_and_has_read_something() {
-        let now = Process::now().unwrap();
+        let now = ProcessFigures::now().unwrap();
         assert!(now.peak >= now.rss && now.rss > 0 && now.read > 0);
         assert!(Machine::here(Path::new(".")).unwrap().cores > 0);
     }

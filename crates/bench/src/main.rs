@@ -29,10 +29,10 @@ mod task;
 mod words;
 
 use clap::{Parser, Subcommand};
-use context::Context;
+use context::BenchContext;
 use error::Result;
 use machine::Machine;
-use output::Output;
+use output::BenchOutput;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,14 +81,14 @@ enum What {
 
 fn main() -> ExitCode {
     let Cli { json, komado, what } = Cli::parse();
-    let mut context = Context::new(json, komado);
+    let mut context = BenchContext::new(json, komado);
     match run(&mut context, what).and_then(|()| context.out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(json),
     }
 }
 
-fn run(context: &mut Context, what: What) -> Result {
+fn run(context: &mut BenchContext, what: What) -> Result {
     match what {
         What::Append(args) => append::run(context, args),
         What::Open(args) => open::run(context, args),
@@ -128,7 +128,7 @@ fn masked(word: &str) -> String {
 }
 
 /// What every report begins with: how to get it again, and where it was got.
-fn heading(out: &mut Output, machine: &Machine) -> Result {
+fn heading(out: &mut BenchOutput, machine: &Machine) -> Result {
     let line = out.bold(&komado_core::notation::shown(&format!("$ {}", command())));
     out.line(line)?;
     out.line(machine.to_string())?;

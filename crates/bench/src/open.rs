@@ -1,21 +1,21 @@
 //! What does it take to open a session that has grown large, and to read what the model sees of it?
 
-use super::child::{Deed, Took, spawn};
+use super::child::{ChildTask, Took, spawn};
 use super::costs::median;
 use super::dice::Dice;
 use super::machine::Machine;
-use super::place::Place;
-use super::words::Words;
+use super::place::BenchFolder;
+use super::words::BenchWords;
 use super::{command, heading, megabytes, round};
-use crate::context::{Context, Komado};
+use crate::context::{BenchContext, BenchEngine};
 use crate::error::{Error, Result};
 use crate::output::progress;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use clap::Args as ClapArgs;
 use komado_core::message::{Message, Role};
 use komado_core::{Meter, Seq, Span, ThreadId};
 use komado_engine::Thread;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use rustix::fs::{Advice, fadvise};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -56,10 +56,12 @@ fn gigabytes(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     let bytes = (args.gb * 1e9) as u64;
-    let place =
-        Place::new(args.dir.as_deref(), bytes + bytes / 10 + u64::from(args.entries) * 100 + (64 << 20))?;
+    let place = BenchFolder::new(
+        args.dir.as_deref(),
+        bytes + bytes / 10 + u64::from(args.entries) * 100 + (64 << 20),
+    )?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     let report = measure(&context.komado()?, &place, &args)?;
     drop(place);
@@ -105,33 +107,40 @@ impl Pair {
     }
 }
 
-fn measure(komado: &Komado, place: &Place, args: &Args) -> Result<Report> {
+fn measure(komado: &BenchEngine, place: &BenchFolder, args: &Args) -> Result<Report> {
     let empty = place.session("empty", Meter::Bytes4)?;
     // Opened once, so that it has everything but words.
-    place.engine.open(&empty, &ThreadId::root(), Mode::Write)?.settle()?;
+    place.engine.open(&empty, &ThreadId::root(), OpenMode::Write)?.settle()?;
     let id = place.session("large", Meter::Bytes4)?;
     let start = Instant::now();
-    let mut thread = place.engine.open(&id, &ThreadId::root(), Mode::Write)?;
+    let mut thread = place.engine.open(&id, &ThreadId::root(), OpenMode::Write)?;
     let mut built = Filling::new(&mut thread, args).run()?;
     drop(thread);
     let fill_seconds = start.elapsed().as_secs_f64();
     let folder = place.store.folder(&id)?;
     built.bytes = std::fs::metadata(folder.join("messages.jsonl"))?.len();
-    let pair = |deed: Deed, times: usize| {
+    let pair = |deed: ChildTask, times: usize| {
         let (large, empty) = (
             spawn_often(komado, place.base(), deed, "large", times)?,
             spawn_often(komado, place.base(), deed, "empty", times)?,
         );
         Ok::<_, Error>(Pair { large, empty })
     };
-    let (show, context, tail) = (pair(Deed::Show, TIMES)?, pair(Deed::Context, TIMES)?, pair(Deed::Tail, 1)?);
+    let (show, context, tail) =
+        (pair(ChildTask::Show, TIMES)?, pair(ChildTask::Context, TIMES)?, pair(ChildTask::Tail, 1)?);
     forget(&folder)?;
-    let cold = spawn(komado, place.base(), Deed::Show, "large")?;
+    let cold = spawn(komado, place.base(), ChildTask::Show, "large")?;
     Ok(Report { built, fill_seconds, show, context, tail, cold })
 }
 
 /// Runs a deed several times; the figures of the last, with the median of the seconds.
-fn spawn_often(komado: &Komado, base: &Path, deed: Deed, session: &str, times: usize) -> Result<Took> {
+fn spawn_often(
+    komado: &BenchEngine,
+    base: &Path,
+    deed: ChildTask,
+    session: &str,
+    times: usize,
+) -> Result<Took> {
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..times {
@@ -156,7 +165,7 @@ fn forget(folder: &Path) -> Result {
 /// A session that grows, and is condensed whenever its view is full.
 struct Filling<'t, 'e> {
     thread: &'t mut Thread<'e>,
-    words: Words,
+    words: BenchWords,
     entries: u32,
     /// Bytes of a call with its result.
     unit: usize,
@@ -172,7 +181,7 @@ impl<'t, 'e> Filling<'t, 'e> {
         let unit = 2 * body.saturating_sub(AROUND).max(32);
         Self {
             thread,
-            words: Words::new(),
+            words: BenchWords::new(),
             entries: args.entries,
             unit,
             said: 0,
@@ -273,7 +282,7 @@ fn as_json(machine: &Machine, report: &Report) -> serde_json::Value {
 /// What the peer is.
 const PEER: &str = "a JSONL reader that parses every line and keeps the last 128,000 tokens";
 
-fn as_text(out: &mut Output, report: &Report) -> Result {
+fn as_text(out: &mut BenchOutput, report: &Report) -> Result {
     let Report { built, show, context, tail, cold, .. } = report;
     let size = number(built.bytes / 1_000_000);
     let line = format!(

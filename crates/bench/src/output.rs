@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 /// Where a report is printed.
-pub(crate) struct Output {
+pub(crate) struct BenchOutput {
     out: BufWriter<Stdout>,
     /// True when the reader is a program.
     pub(crate) json: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Output {
     colour: bool,
 }
 
-impl Output {
+impl BenchOutput {
     pub(crate) fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -16,15 +16,15 @@ pub(super) trait Peer {
 }
 
 /// A file, one write and one sync for each line: nothing durable can be cheaper than this.
-pub(super) struct Raw(File);
+pub(super) struct RawPeer(File);
 
-impl Raw {
+impl RawPeer {
     pub(super) fn new(path: &Path) -> Result<Self> {
         Ok(Self(OpenOptions::new().create(true).append(true).open(path)?))
     }
 }
 
-impl Peer for Raw {
+impl Peer for RawPeer {
     fn name(&self) -> String {
         "plain file, write + fdatasync".into()
     }

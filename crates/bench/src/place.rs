@@ -1,7 +1,7 @@
 //! The folder measured in, and the sessions in it.
 
 use super::machine::free_bytes;
-use crate::clock::SystemClock;
+use crate::clock::BenchClock;
 use crate::error::{Error, Result};
 use crate::output::number;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
@@ -16,13 +16,13 @@ use tempfile::TempDir;
 pub(super) const WINDOW: u32 = 128_000;
 
 /// A folder that goes when this does.
-pub(super) struct Place {
+pub(super) struct BenchFolder {
     folder: TempDir,
     pub(super) store: Arc<FileStore>,
     pub(super) engine: Engine,
 }
 
-impl Place {
+impl BenchFolder {
     /// In `dir`, or in the working folder: there the disk is the one that sessions will be on, which is seldom true
     /// of the system's own place for such folders. Refused where `need` bytes are not free.
     pub(super) fn new(dir: Option<&Path>, need: u64) -> Result<Self> {
@@ -90,7 +90,7 @@ impl Place {
 /// The sessions in the base folder `base`.
 pub(super) fn opened(base: &Path) -> (Arc<FileStore>, Engine) {
     let store = Arc::new(FileStore::new(base, holder()));
-    let engine = Engine::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(SystemClock));
+    let engine = Engine::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(BenchClock));
     (store, engine)
 }
 
@@ -105,7 +105,7 @@ pub(super) fn holder() -> Holder {
         pid: std::process::id(),
         host: hostname(),
         program: "komado-bench".into(),
-        since: SystemClock.now(),
+        since: BenchClock.now(),
     }
 }
 

@@ -3,26 +3,26 @@
 //! Three sessions: a short one, a long one in which the model sees the same, and a short one with messages ten times
 //! as long. It refuses to compare what differs in anything else: all grow by the same words under the same policy.
 
-mod deed;
 mod filling;
 mod report;
+mod run;
 
 use super::child::ask;
 use super::costs::median;
 use super::heading;
 use super::machine::Machine;
-use super::place::Place;
-use crate::context::Context;
+use super::place::BenchFolder;
+use crate::context::BenchContext;
 use crate::error::Result;
 use clap::Args as ClapArgs;
-use deed::{Deed, Figures};
-use filling::{Built, fill, size};
+use filling::{PlanSession, fill, size};
 use komado_core::budget::{Budget, Policy, Preset, ToolBudget};
 use report::{as_json, as_text};
+use run::{PlanFigures, PlanRun};
 use std::path::PathBuf;
 use std::time::Instant;
 
-pub(crate) use deed::{Args as DeedArgs, run as run_deed};
+pub(crate) use run::{Args as DeedArgs, run as run_deed};
 
 /// Entries of the short sessions, more or less.
 const SHORT: u64 = 1000;
@@ -53,8 +53,9 @@ fn budget(window: u64) -> Budget {
     Budget::new(Policy { tools: ToolBudget::Unbounded, ..Preset::Komado.policy() }, window, &[])
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
-    let place = Place::new(args.dir.as_deref(), size(args.entries, 1) + size(SHORT, WIDE) + (64 << 20))?;
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
+    let place =
+        BenchFolder::new(args.dir.as_deref(), size(args.entries, 1) + size(SHORT, WIDE) + (64 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     let report = measure(&place, &args)?;
     drop(place);
@@ -75,28 +76,31 @@ struct Report {
 
 /// A session, and what was done to it.
 struct Session {
-    built: Built,
-    took: [Figures; Deed::ALL.len()],
+    built: PlanSession,
+    took: [PlanFigures; PlanRun::ALL.len()],
 }
 
 impl Session {
-    fn took(&self, deed: Deed) -> &Figures {
+    fn took(&self, deed: PlanRun) -> &PlanFigures {
         &self.took[deed as usize]
     }
 
     /// Time on the processor for a request from a session that was closed: open it, judge, plan, render.
     fn whole(&self) -> f64 {
-        [Deed::Open, Deed::Judge, Deed::Plan, Deed::Render].iter().map(|deed| self.took(*deed).cpu_us).sum()
+        [PlanRun::Open, PlanRun::Judge, PlanRun::Plan, PlanRun::Render]
+            .iter()
+            .map(|deed| self.took(*deed).cpu_us)
+            .sum()
     }
 
     /// The most that is held at once on that way.
     fn peak(&self) -> u64 {
         let peak = |deed| self.took(deed).heap.peak;
-        peak(Deed::Open).max(peak(Deed::Plan)).max(peak(Deed::Render))
+        peak(PlanRun::Open).max(peak(PlanRun::Plan)).max(peak(PlanRun::Render))
     }
 }
 
-fn measure(place: &Place, args: &Args) -> Result<Report> {
+fn measure(place: &BenchFolder, args: &Args) -> Result<Report> {
     let start = Instant::now();
     let built = [
         fill(place, "short", SHORT, 1)?,
@@ -105,10 +109,10 @@ fn measure(place: &Place, args: &Args) -> Result<Report> {
     ];
     let fill_seconds = start.elapsed().as_secs_f64();
     let mut sessions = built.map(|built| Session { built, took: Default::default() });
-    for deed in Deed::ALL {
+    for deed in PlanRun::ALL {
         // The peer reads everything there is: twice in a process is enough.
         let (rounds, sample) =
-            if deed == Deed::Peer { (1, 1) } else { (ROUNDS.min(args.sample), args.sample) };
+            if deed == PlanRun::Peer { (1, 1) } else { (ROUNDS.min(args.sample), args.sample) };
         take_turns(place, &mut sessions, deed, rounds, sample.div_ceil(rounds))?;
     }
     let [short, long, wide] = sessions;
@@ -116,7 +120,7 @@ fn measure(place: &Place, args: &Args) -> Result<Report> {
 }
 
 /// A deed in each session, one after the other: noise comes in stretches and must hit all alike.
-fn take_turns(place: &Place, to: &mut [Session; 3], deed: Deed, rounds: u32, sample: u32) -> Result {
+fn take_turns(place: &BenchFolder, to: &mut [Session; 3], deed: PlanRun, rounds: u32, sample: u32) -> Result {
     let sample = sample.to_string();
     let mut times: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds {
@@ -124,7 +128,7 @@ fn take_turns(place: &Place, to: &mut [Session; 3], deed: Deed, rounds: u32, sam
             let window = (PLAN_WINDOW * u64::from(session.built.scale)).to_string();
             let name = session.built.name;
             let words = ["plan-child", deed.name(), name, "--window", &window, "--sample", &sample];
-            let (figures, _): (Figures, f64) = ask(place.base(), &words)?;
+            let (figures, _): (PlanFigures, f64) = ask(place.base(), &words)?;
             times.push(figures.cpu_us);
             session.took[deed as usize] = figures;
         }

@@ -5,29 +5,29 @@
 //! process. Beside it the same messages go to the same place the usual way, from a list in Python. It refuses to
 //! measure a turn that differs from everyone else's: the one measured is the engine's own.
 
-mod deed;
 mod filling;
 mod peer;
 mod report;
+mod run;
 mod sink;
 
 use super::child::ask;
 use super::heading;
 use super::machine::Machine;
-use super::place::Place;
-use crate::context::Context;
+use super::place::BenchFolder;
+use crate::context::BenchContext;
 use crate::error::{Error, Result};
 use clap::Args as ClapArgs;
-use deed::Figures;
-use filling::{Built, fill};
-use peer::Peer;
+use filling::{RequestSession, fill};
+use peer::RequestPeer;
 use report::{as_json, as_text};
-use sink::{Got, Sink};
+use run::RequestFigures;
+use sink::{Got, RequestSink};
 use std::path::PathBuf;
 use std::time::Instant;
 
-pub(crate) use deed::{Args as DeedArgs, run as run_deed};
 pub(super) use peer::Python;
+pub(crate) use run::{Args as DeedArgs, run as run_deed};
 
 /// MB of the request that the large one is compared with.
 const SMALL: u64 = 1;
@@ -45,11 +45,11 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     // Before the long work, not after it.
     let python = if args.no_peer { None } else { Python::find()? };
     // Journal, what people read of it, request, and room to move.
-    let place = Place::new(args.dir.as_deref(), (args.mb + SMALL) * 3_300_000 + (64 << 20))?;
+    let place = BenchFolder::new(args.dir.as_deref(), (args.mb + SMALL) * 3_300_000 + (64 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     let report = measure(&place, &args, python.as_ref())?;
     drop(place);
@@ -64,23 +64,23 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result {
 struct Report {
     small: Sent,
     large: Sent,
-    peer: Option<Peer>,
+    peer: Option<RequestPeer>,
     fill_seconds: f64,
 }
 
 /// A request that was sent, and what it took.
 struct Sent {
-    built: Built,
-    took: Figures,
+    built: RequestSession,
+    took: RequestFigures,
     got: Got,
     seconds: f64,
 }
 
-fn measure(place: &Place, args: &Args, python: Option<&Python>) -> Result<Report> {
+fn measure(place: &BenchFolder, args: &Args, python: Option<&Python>) -> Result<Report> {
     let start = Instant::now();
     let built = [fill(place, "small", SMALL)?, fill(place, "large", args.mb)?];
     let fill_seconds = start.elapsed().as_secs_f64();
-    let sink = Sink::start()?;
+    let sink = RequestSink::start()?;
     // The peer first: afterwards the session has a reply more.
     let peer = python.map(|python| python.send(place, &sink, &built[1])).transpose()?;
     let [small, large] = built.map(|built| send(place, &sink, built));
@@ -89,9 +89,9 @@ fn measure(place: &Place, args: &Args, python: Option<&Python>) -> Result<Report
 }
 
 /// Sends a session from a process of its own. What was taken must be what was journaled as sent.
-fn send(place: &Place, sink: &Sink, built: Built) -> Result<Sent> {
+fn send(place: &BenchFolder, sink: &RequestSink, built: RequestSession) -> Result<Sent> {
     let words = ["request-child", built.name, "--url", sink.url()];
-    let (took, seconds): (Figures, f64) = ask(place.base(), &words)?;
+    let (took, seconds): (RequestFigures, f64) = ask(place.base(), &words)?;
     let got = sink.last()?;
     if got.digest != took.digest || got.bytes != took.request_bytes {
         return Err(Error::input(format!(

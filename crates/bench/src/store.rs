@@ -12,18 +12,18 @@ use super::append::{fill, line};
 use super::costs::Costs;
 use super::heading;
 use super::machine::Machine;
-use super::place::{Place, holder};
-use super::words::Words;
-use crate::clock::SystemClock;
-use crate::context::Context;
+use super::place::{BenchFolder, holder};
+use super::words::BenchWords;
+use crate::clock::BenchClock;
+use crate::context::BenchContext;
 use crate::error::{Error, Result};
 use crate::output::say;
 use clap::Args as ClapArgs;
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::Engine;
-use komado_store::{Connecting, Mode, Store, Vitals, connect};
-use raw::{Raw, raw};
-use servers::Server;
+use komado_store::{ConnectOptions, OpenMode, Store, StoreHealthFigures, connect};
+use raw::{RawClient, raw};
+use servers::StoreServer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
 /// What was measured of one store.
 struct Measured {
-    vitals: Vitals,
+    vitals: StoreHealthFigures,
     /// What the driver did, with all that bears on its figures.
     raw: String,
     steps: Vec<Step>,
@@ -69,14 +69,14 @@ struct Step {
     work: Option<(f64, f64)>,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     // The journal, the peer beside it, and room to move.
-    let place = Place::new(args.dir.as_deref(), args.entries * 2400 + (64 << 20))?;
+    let place = BenchFolder::new(args.dir.as_deref(), args.entries * 2400 + (64 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     if machine.is_memory() {
         say("komado-bench: this folder is in memory, where a sync costs nothing; --dir names one on a disk");
     }
-    let started = if args.servers { Server::both()? } else { Vec::new() };
+    let started = if args.servers { StoreServer::both()? } else { Vec::new() };
     let mut urls = args.urls.clone();
     if urls.is_empty() {
         urls.push("file:".to_owned());
@@ -93,14 +93,14 @@ pub(crate) fn run(context: &mut Context, args: Args) -> Result {
     report::as_text(&mut context.out, &args, &all)
 }
 
-fn measure(place: &Place, url: &str, args: &Args) -> Result<Measured> {
+fn measure(place: &BenchFolder, url: &str, args: &Args) -> Result<Measured> {
     let is_file = url == "file:";
     if !is_file && url.starts_with("file:") {
         return Err(Error::usage("--url file: measures a folder of its own; --dir says where"));
     }
     let store: Arc<dyn Store> =
-        if is_file { Arc::clone(&place.store) as _ } else { connect(url, &Connecting::new(holder()))? };
-    let engine = Engine::new(Arc::clone(&store), Arc::new(SystemClock));
+        if is_file { Arc::clone(&place.store) as _ } else { connect(url, &ConnectOptions::new(holder()))? };
+    let engine = Engine::new(Arc::clone(&store), Arc::new(BenchClock));
     let id = place.session_in(&engine, &format!("bench-{}", uuid::Uuid::new_v4()), Meter::Bytes4)?;
     let mut peer = match raw(url, &place.path("peer.jsonl"), &id) {
         Ok(peer) => peer,
@@ -124,7 +124,7 @@ fn measure(place: &Place, url: &str, args: &Args) -> Result<Measured> {
 
 /// A session in a store, and what goes with it.
 struct Subject<'a> {
-    place: &'a Place,
+    place: &'a BenchFolder,
     store: &'a dyn Store,
     engine: &'a Engine,
     id: &'a SessionId,
@@ -133,8 +133,8 @@ struct Subject<'a> {
 
 impl Subject<'_> {
     /// Grows both to `size` entries, then measures them in turns.
-    fn step(&self, peer: &mut dyn Raw, size: u64, sample: u64) -> Result<Step> {
-        let words = Words::new();
+    fn step(&self, peer: &mut dyn RawClient, size: u64, sample: u64) -> Result<Step> {
+        let words = BenchWords::new();
         let mut step = Step {
             entries: size,
             append: Costs::default(),
@@ -144,7 +144,7 @@ impl Subject<'_> {
             work: None,
         };
         let root = ThreadId::root();
-        let mut thread = self.engine.open(self.id, &root, Mode::Write)?;
+        let mut thread = self.engine.open(self.id, &root, OpenMode::Write)?;
         fill(&mut thread, &words, size)?;
         peer.fill(&words, size)?;
         let before = self.place.store.work();
@@ -167,7 +167,7 @@ impl Subject<'_> {
         }
         drop(thread);
         for _ in 0..(sample / 10).max(1) {
-            step.open.time(|| Ok(self.store.open(self.id, &root, Mode::Write).map(drop)?))?;
+            step.open.time(|| Ok(self.store.open(self.id, &root, OpenMode::Write).map(drop)?))?;
             step.raw_open.time(|| peer.read_last())?;
         }
         Ok(step)

@@ -16,9 +16,9 @@ mod worker;
 
 use super::heading;
 use super::machine::Machine;
-use super::place::Place;
+use super::place::BenchFolder;
 use super::request::Python;
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Result;
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
@@ -45,17 +45,17 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(context: &mut Context, args: Args) -> Result {
+pub(crate) fn run(context: &mut BenchContext, args: Args) -> Result {
     match args.calls {
         Some(calls) => run_long(context, &args, calls),
         None => run_grown(context, &args),
     }
 }
 
-fn run_long(context: &mut Context, args: &Args, calls: u64) -> Result {
+fn run_long(context: &mut BenchContext, args: &Args, calls: u64) -> Result {
     let komado = context.komado()?;
     // Whole outputs, what is shown of them, and room to move.
-    let place = Place::new(args.dir.as_deref(), calls * 300_000 + (256 << 20))?;
+    let place = BenchFolder::new(args.dir.as_deref(), calls * 300_000 + (256 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     let report = long::measure(&komado, &place, calls, args.window)?;
     drop(place);
@@ -66,13 +66,13 @@ fn run_long(context: &mut Context, args: &Args, calls: u64) -> Result {
     report::long_text(&mut context.out, &report)
 }
 
-fn run_grown(context: &mut Context, args: &Args) -> Result {
+fn run_grown(context: &mut BenchContext, args: &Args) -> Result {
     let komado = context.komado()?;
     // Before the long work, not after it.
     let python = if args.no_peer { None } else { Python::find()? };
     let largest = args.mb.iter().copied().max().unwrap_or(1);
     // Journal, what people read of it, requests, and room to move.
-    let place = Place::new(args.dir.as_deref(), largest * 8_000_000 + (256 << 20))?;
+    let place = BenchFolder::new(args.dir.as_deref(), largest * 8_000_000 + (256 << 20))?;
     let machine = Machine::here(place.base().parent().unwrap_or(place.base()))?;
     let sizes: Result<Vec<_>> =
         args.mb.iter().map(|mb| grown::measure(&komado, &place, *mb, python.as_ref())).collect();

@@ -4,7 +4,7 @@
 //! to be kept to say the next one.
 
 use super::dice::Dice;
-use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role, ToolOutcome};
 
 const WORDS: [&str; 48] = [
     "the",
@@ -61,11 +61,11 @@ const WORDS: [&str; 48] = [
 const POOL: usize = 1 << 16;
 
 /// Words to fill messages with.
-pub(super) struct Words {
+pub(super) struct BenchWords {
     pool: String,
 }
 
-impl Words {
+impl BenchWords {
     pub(super) fn new() -> Self {
         let mut dice = Dice::new(0x006b_6f6d_6164_6f00);
         let mut pool = String::with_capacity(POOL + 16);
@@ -125,12 +125,15 @@ impl Words {
 
 fn call(n: u64, text: String) -> Message {
     let arguments = format!("{{\"path\":\"src/part_{}.rs\",\"from\":{}}}", n % 97, n % 400);
-    Message::of(Role::Assistant, vec![Part::text(text), Part::Call(function(n, "read_file", arguments))])
+    Message::of(
+        Role::Assistant,
+        vec![MessagePart::text(text), MessagePart::Call(function(n, "read_file", arguments))],
+    )
 }
 
 fn command(n: u64, text: &str) -> Message {
     let arguments = serde_json::json!({ "command": text }).to_string();
-    Message::of(Role::Assistant, vec![Part::Call(function(n, "shell", arguments))])
+    Message::of(Role::Assistant, vec![MessagePart::Call(function(n, "shell", arguments))])
 }
 
 fn function(n: u64, name: &str, arguments: String) -> Call {
@@ -138,16 +141,16 @@ fn function(n: u64, name: &str, arguments: String) -> Call {
 }
 
 fn result(call: u64, text: String) -> Message {
-    let outcome = Outcome {
+    let outcome = ToolOutcome {
         call_id: format!("call_{call}"),
         name: Some("read_file".into()),
-        content: vec![Part::text(text)],
+        content: vec![MessagePart::text(text)],
         is_error: false,
         output_ref: None,
         duration_ms: Some(call % 50),
         interrupted: false,
     };
-    Message::of(Role::Tool, vec![Part::Result(outcome)])
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }
 
 #[cfg(test)]
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_message_follows_from_its_number_and_has_the_length_asked_for() {
-        let (a, b) = (Words::new(), Words::new());
+        let (a, b) = (BenchWords::new(), BenchWords::new());
         for n in 0..40 {
             assert_eq!(a.message(n), b.message(n));
             assert!((200..=400).contains(&a.message(n).words().len()));

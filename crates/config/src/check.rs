@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::origin::Place;
-use super::table::{Kind, Setting};
+use super::origin::SettingPlace;
+use super::table::{Setting, SettingKind};
 use super::{ConfigError, Sources, mask};
 use komado_agent::sandbox::Network;
 use komado_core::budget::PERCENT;
@@ -16,22 +16,22 @@ use komado_core::journal::Ratio;
 
 /// A checked value.
 #[derive(Clone)]
-pub(super) enum Value {
-    /// Of a [`Kind::Bool`].
+pub(super) enum SettingValue {
+    /// Of a [`SettingKind::Bool`].
     Bool(bool),
-    /// Of a [`Kind::Ratio`], [`Kind::Part`] or [`Kind::Percent`].
+    /// Of a [`SettingKind::Ratio`], [`Kind::Part`] or [`Kind::Percent`].
     Ratio(f64),
-    /// Of [`Kind::Lines`].
+    /// Of [`SettingKind::Lines`].
     Lines(Vec<String>),
-    /// Of [`Kind::Percents`].
+    /// Of [`SettingKind::Percents`].
     Percents(Vec<(String, f64)>),
-    /// Of [`Kind::Hosts`].
+    /// Of [`SettingKind::Hosts`].
     Network(Network),
-    /// Of [`Kind::Pairs`].
+    /// Of [`SettingKind::Pairs`].
     Pairs(Vec<(String, String)>),
-    /// Of a [`Kind::Count`].
+    /// Of a [`SettingKind::Count`].
     Count(u32),
-    /// Of a [`Kind::Path`].
+    /// Of a [`SettingKind::Path`].
     Path(PathBuf),
     /// Of every other kind.
     Text(String),
@@ -39,65 +39,67 @@ pub(super) enum Value {
 
 /// A checked value with its place. It can hold a secret, so it has no `Debug`.
 #[derive(Clone)]
-pub(super) struct Given {
+pub(super) struct GivenValue {
     /// The value; `None` is unset.
-    pub(super) value: Option<Value>,
+    pub(super) value: Option<SettingValue>,
     /// The value as it may be shown.
     pub(super) shown: String,
     /// Where it was said.
-    pub(super) place: Place,
+    pub(super) place: SettingPlace,
     /// What a person should know about it.
     pub(super) note: Option<String>,
 }
 
-impl Given {
+impl GivenValue {
     /// A setting that was spoken of and that stays unset.
-    pub(super) fn unset(place: Place, note: Option<String>) -> Self {
+    pub(super) fn unset(place: SettingPlace, note: Option<String>) -> Self {
         Self { value: None, shown: mask::UNSET.to_owned(), place, note }
     }
 }
 
 /// Everything that was given, by key.
-pub(super) type Values = BTreeMap<String, Given>;
+pub(super) type GivenValues = BTreeMap<String, GivenValue>;
 
 /// The settings under one name: a section, or what is said of one provider, persona, server or tracker.
-pub(super) struct Section<'a> {
-    given: &'a Values,
+pub(super) struct SettingsSection<'a> {
+    given: &'a GivenValues,
     name: String,
 }
 
-impl<'a> Section<'a> {
-    pub(super) fn of(given: &'a Values, name: impl Into<String>) -> Self {
+impl<'a> SettingsSection<'a> {
+    pub(super) fn of(given: &'a GivenValues, name: impl Into<String>) -> Self {
         Self { given, name: name.into() }
     }
 
     /// A setting that has a value.
-    pub(super) fn given(&self, leaf: &str) -> Option<&'a Given> {
+    pub(super) fn given(&self, leaf: &str) -> Option<&'a GivenValue> {
         self.given.get(&format!("{}.{leaf}", self.name)).filter(|given| given.value.is_some())
     }
 
     /// A setting's value; that of its type where it is unset.
-    pub(super) fn get<T: Typed>(&self, leaf: &str) -> T {
+    pub(super) fn get<T: FromSetting>(&self, leaf: &str) -> T {
         T::of(self.given(leaf).and_then(|given| given.value.as_ref()))
     }
 
     /// True when a setting was given.
     pub(super) fn is_given(&self, leaf: &str) -> bool {
-        self.given.get(&format!("{}.{leaf}", self.name)).is_some_and(|given| given.place != Place::Default)
+        self.given
+            .get(&format!("{}.{leaf}", self.name))
+            .is_some_and(|given| given.place != SettingPlace::Default)
     }
 }
 
 /// What a setting's field may be.
-pub(super) trait Typed {
-    fn of(value: Option<&Value>) -> Self;
+pub(super) trait FromSetting {
+    fn of(value: Option<&SettingValue>) -> Self;
 }
 
 macro_rules! typed {
     ($($variant:ident: $type:ty),*) => {
-        $(impl Typed for $type {
-            fn of(value: Option<&Value>) -> Self {
+        $(impl FromSetting for $type {
+            fn of(value: Option<&SettingValue>) -> Self {
                 match value {
-                    Some(Value::$variant(value)) => value.clone(),
+                    Some(SettingValue::$variant(value)) => value.clone(),
                     _ => Self::default(),
                 }
             }
@@ -117,14 +119,14 @@ typed!(
 );
 
 /// Seconds.
-impl Typed for Duration {
-    fn of(value: Option<&Value>) -> Self {
+impl FromSetting for Duration {
+    fn of(value: Option<&SettingValue>) -> Self {
         Self::from_secs(u32::of(value).into())
     }
 }
 
-impl<T: Typed> Typed for Option<T> {
-    fn of(value: Option<&Value>) -> Self {
+impl<T: FromSetting> FromSetting for Option<T> {
+    fn of(value: Option<&SettingValue>) -> Self {
         value.map(|value| T::of(Some(value)))
     }
 }
@@ -134,54 +136,56 @@ pub(super) fn check(
     setting: &Setting,
     key: &str,
     text: &str,
-    place: Place,
+    place: SettingPlace,
     sources: &Sources<'_>,
-) -> Result<Given, ConfigError> {
+) -> Result<GivenValue, ConfigError> {
     if text.is_empty() && setting.default.is_none() {
-        return Ok(Given::unset(place, None));
+        return Ok(GivenValue::unset(place, None));
     }
     match parse(setting.kind, text, sources) {
         Some(value) => {
-            Ok(Given { shown: shown(setting.kind, text, &value), value: Some(value), place, note: None })
+            Ok(GivenValue { shown: shown(setting.kind, text, &value), value: Some(value), place, note: None })
         }
         None => Err(invalid(setting.kind, key, text, place)),
     }
 }
 
 /// The error for a text that a kind refuses.
-pub(super) fn invalid(kind: Kind, key: &str, text: &str, place: Place) -> ConfigError {
+pub(super) fn invalid(kind: SettingKind, key: &str, text: &str, place: SettingPlace) -> ConfigError {
     let found = match kind {
         kind if kind.is_secret() => mask::SET.to_owned(),
-        Kind::Url(_) => mask::excerpt(&mask::url(text)),
+        SettingKind::Url(_) => mask::excerpt(&mask::url(text)),
         _ => mask::excerpt(text),
     };
     let expected = match kind {
-        Kind::Path if text.starts_with('~') => "a path without ~, since no home folder is known".to_owned(),
+        SettingKind::Path if text.starts_with('~') => {
+            "a path without ~, since no home folder is known".to_owned()
+        }
         _ => expected(kind),
     };
     ConfigError::at(place, format!("{key} must be {expected}, not: {found}"))
 }
 
 /// What a kind wants, in words that follow "must be".
-pub(super) fn expected(kind: Kind) -> String {
+pub(super) fn expected(kind: SettingKind) -> String {
     match kind {
-        Kind::Bool => "true or false".to_owned(),
-        Kind::Ratio => "a number above 0 and at most 1".to_owned(),
-        Kind::Part => "a number from 0.01 to 0.99".to_owned(),
-        Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Text => "a text that is not empty".to_owned(),
-        Kind::Path => "a path".to_owned(),
-        Kind::Secret => "a text".to_owned(),
-        Kind::Url(starts) => format!("an address that begins with {}", any_of(starts)),
-        Kind::Choice(words) => any_of(words),
-        Kind::Percent => "a percentage from 5 to 100, or -1".to_owned(),
-        Kind::Lines => "texts, one per line".to_owned(),
-        Kind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
-        Kind::Hosts => {
+        SettingKind::Bool => "true or false".to_owned(),
+        SettingKind::Ratio => "a number above 0 and at most 1".to_owned(),
+        SettingKind::Part => "a number from 0.01 to 0.99".to_owned(),
+        SettingKind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        SettingKind::Text => "a text that is not empty".to_owned(),
+        SettingKind::Path => "a path".to_owned(),
+        SettingKind::Secret => "a text".to_owned(),
+        SettingKind::Url(starts) => format!("an address that begins with {}", any_of(starts)),
+        SettingKind::Choice(words) => any_of(words),
+        SettingKind::Percent => "a percentage from 5 to 100, or -1".to_owned(),
+        SettingKind::Lines => "texts, one per line".to_owned(),
+        SettingKind::Percents => "NAME=PERCENT, one per line, from 5 to 100 or -1".to_owned(),
+        SettingKind::Hosts => {
             "open, none, or hosts, one per line, such as example.com, *.example.com or 192.0.2.7:8443"
                 .to_owned()
         }
-        Kind::Pairs(between) => {
+        SettingKind::Pairs(between) => {
             let forms: Vec<String> = between.iter().map(|between| format!("NAME{between}VALUE")).collect();
             format!("{}, one per line", forms.join(" or "))
         }
@@ -195,42 +199,46 @@ fn any_of(words: &[&str]) -> String {
     }
 }
 
-fn parse(kind: Kind, text: &str, sources: &Sources<'_>) -> Option<Value> {
+fn parse(kind: SettingKind, text: &str, sources: &Sources<'_>) -> Option<SettingValue> {
     let word = text.trim();
     match kind {
-        Kind::Bool => switch(word).map(Value::Bool),
-        Kind::Ratio => word.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).map(Value::Ratio),
-        Kind::Part => word.parse().ok().filter(|part| Ratio::new(*part).is_ok()).map(Value::Ratio),
-        Kind::Count { min, max } => {
-            word.replace('_', "").parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Count)
+        SettingKind::Bool => switch(word).map(SettingValue::Bool),
+        SettingKind::Ratio => {
+            word.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).map(SettingValue::Ratio)
         }
-        Kind::Text => Some(text).filter(|_| !word.is_empty()).map(own),
-        Kind::Path => path(text, sources).map(Value::Path),
+        SettingKind::Part => {
+            word.parse().ok().filter(|part| Ratio::new(*part).is_ok()).map(SettingValue::Ratio)
+        }
+        SettingKind::Count { min, max } => {
+            word.replace('_', "").parse().ok().filter(|n| (min..=max).contains(n)).map(SettingValue::Count)
+        }
+        SettingKind::Text => Some(text).filter(|_| !word.is_empty()).map(own),
+        SettingKind::Path => path(text, sources).map(SettingValue::Path),
         // A key read from a file often ends in a newline, which no header could carry.
-        Kind::Secret => Some(own(word)),
-        Kind::Url(starts) => {
+        SettingKind::Secret => Some(own(word)),
+        SettingKind::Url(starts) => {
             Some(word).filter(|url| starts.iter().any(|start| url.starts_with(start))).map(own)
         }
-        Kind::Choice(words) => Some(word).filter(|word| words.contains(word)).map(own),
-        Kind::Percent => percent(word).map(Value::Ratio),
-        Kind::Lines => Some(Value::Lines(lines(text).map(str::to_owned).collect())),
-        Kind::Percents => {
+        SettingKind::Choice(words) => Some(word).filter(|word| words.contains(word)).map(own),
+        SettingKind::Percent => percent(word).map(SettingValue::Ratio),
+        SettingKind::Lines => Some(SettingValue::Lines(lines(text).map(str::to_owned).collect())),
+        SettingKind::Percents => {
             let one = |line: &str| {
                 let (name, value) = line.rsplit_once(['=', ':'])?;
                 Some((name.trim().to_owned(), percent(value.trim().trim_end_matches('%'))?))
             };
-            lines(text).map(one).collect::<Option<_>>().map(Value::Percents)
+            lines(text).map(one).collect::<Option<_>>().map(SettingValue::Percents)
         }
-        Kind::Hosts => {
+        SettingKind::Hosts => {
             let hosts: Vec<String> = lines(text).map(str::to_owned).collect();
-            Network::parse(&hosts).ok().map(Value::Network)
+            Network::parse(&hosts).ok().map(SettingValue::Network)
         }
-        Kind::Pairs(between) => {
+        SettingKind::Pairs(between) => {
             let one = |line: &str| {
                 let (name, value) = line.split_once(between)?;
                 Some((name.trim().to_owned(), value.trim().to_owned())).filter(|(name, _)| !name.is_empty())
             };
-            lines(text).map(one).collect::<Option<_>>().map(Value::Pairs)
+            lines(text).map(one).collect::<Option<_>>().map(SettingValue::Pairs)
         }
     }
 }
@@ -244,8 +252,8 @@ fn percent(word: &str) -> Option<f64> {
     (PERCENT.contains(&value) || (value + 1.0).abs() < f64::EPSILON).then_some(value)
 }
 
-fn own(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn own(text: &str) -> SettingValue {
+    SettingValue::Text(text.to_owned())
 }
 
 fn switch(word: &str) -> Option<bool> {
@@ -271,13 +279,13 @@ pub(super) fn path(text: &str, sources: &Sources<'_>) -> Option<PathBuf> {
     }
 }
 
-fn shown(kind: Kind, text: &str, value: &Value) -> String {
+fn shown(kind: SettingKind, text: &str, value: &SettingValue) -> String {
     match (kind, value) {
         (kind, _) if kind.is_secret() => mask::SET.to_owned(),
-        (Kind::Url(_), Value::Text(url)) => mask::url(url),
-        (_, Value::Bool(on)) => on.to_string(),
-        (_, Value::Ratio(share)) => share.to_string(),
-        (_, Value::Count(count)) => count.to_string(),
+        (SettingKind::Url(_), SettingValue::Text(url)) => mask::url(url),
+        (_, SettingValue::Bool(on)) => on.to_string(),
+        (_, SettingValue::Ratio(share)) => share.to_string(),
+        (_, SettingValue::Count(count)) => count.to_string(),
         _ => text.to_owned(),
     }
 }

@@ -6,9 +6,9 @@
 //! expanded nor looked into until then.
 
 use super::check::path;
-use super::file::{self, Found, expand};
-use super::origin::Place;
-use super::table::{Kind, Setting};
+use super::file::{self, SettingsFile, expand};
+use super::origin::SettingPlace;
+use super::table::{Setting, SettingKind};
 use super::{ConfigError, Sources, mask};
 use crate::regular;
 use komado_core::notation::tamed;
@@ -37,7 +37,7 @@ pub enum InFolder {
 
 /// One setting as it is written in a file.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenSetting {
     /// Its key, as one may show it.
     pub key: String,
     /// Its line, from 1.
@@ -50,15 +50,15 @@ pub struct Written {
     file: Option<PathBuf>,
 }
 
-impl Written {
+impl WrittenSetting {
     pub(super) fn new(
         setting: &Setting,
         key: String,
         text: &str,
-        place: Place,
+        place: SettingPlace,
         sources: &Sources<'_>,
     ) -> Self {
-        let line = if let Place::File { line, .. } = place { line } else { 0 };
+        let line = if let SettingPlace::File { line, .. } = place { line } else { 0 };
         let named = || expand(text, sources.env).ok().and_then(|text| path(&text, sources));
         let file = NAMING.contains(&setting.path).then(named).flatten();
         Self {
@@ -79,13 +79,16 @@ pub struct Unconsented {
     /// The digest of what it holds, and of the files it names.
     pub digest: String,
     /// Its settings.
-    pub written: Vec<Written>,
+    pub written: Vec<WrittenSetting>,
     /// The user's own file, in whose place it would be used.
     pub replaces: Option<PathBuf>,
 }
 
 /// A file of the working folder, where it needs consent and has none: an error, unless it is to be told of.
-pub(super) fn check(found: &Found, sources: &Sources<'_>) -> Result<Option<Box<Unconsented>>, ConfigError> {
+pub(super) fn check(
+    found: &SettingsFile,
+    sources: &Sources<'_>,
+) -> Result<Option<Box<Unconsented>>, ConfigError> {
     let written = file::survey(found, sources)?;
     // A file that sets nothing of weight still takes away what the user's own file says.
     let replaces = file::own(sources).filter(|own| own.exists());
@@ -105,7 +108,7 @@ pub(super) fn check(found: &Found, sources: &Sources<'_>) -> Result<Option<Box<U
 
 /// The digest of a file and of the files that it names. These count wherever they seem to lie: by links, `..` and `/proc` a
 /// path may lead back into the folder.
-fn digest(found: &Found, written: &[Written]) -> Result<String, ConfigError> {
+fn digest(found: &SettingsFile, written: &[WrittenSetting]) -> Result<String, ConfigError> {
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
@@ -129,7 +132,7 @@ fn digest(found: &Found, written: &[Written]) -> Result<String, ConfigError> {
 }
 
 /// A value as it is written, without what is secret in it.
-fn shown(kind: Kind, text: &str) -> String {
+fn shown(kind: SettingKind, text: &str) -> String {
     let is_reference =
         text.starts_with("${") && text.find('}') == Some(text.len() - 1) && !text.contains(":-");
     let hidden = |line: &str, between: &[char]| match line.split_once(between) {
@@ -137,10 +140,10 @@ fn shown(kind: Kind, text: &str) -> String {
         None => mask::SET.to_owned(),
     };
     let lines = text.lines().map(|line| match kind {
-        Kind::Secret if is_reference => line.to_owned(),
-        Kind::Secret => mask::SET.to_owned(),
-        Kind::Pairs(between) => hidden(line, between),
-        Kind::Url(_) => mask::url(line),
+        SettingKind::Secret if is_reference => line.to_owned(),
+        SettingKind::Secret => mask::SET.to_owned(),
+        SettingKind::Pairs(between) => hidden(line, between),
+        SettingKind::Url(_) => mask::url(line),
         _ => line.to_owned(),
     });
     lines.map(|line| tamed(&line)).collect::<Vec<_>>().join(" ⏎ ")
@@ -150,7 +153,7 @@ impl fmt::Display for Unconsented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = tamed(&self.path.display().to_string());
         write!(f, "{path} was found in this folder and is not used without your consent: ")?;
-        let asking: Vec<&Written> = self.written.iter().filter(|one| one.needs_consent).collect();
+        let asking: Vec<&WrittenSetting> = self.written.iter().filter(|one| one.needs_consent).collect();
         let named = asking.iter().take(NAMED).map(|one| format!("{} (line {})", one.key, one.line));
         let mut why: Vec<String> = named.collect();
         why.extend(

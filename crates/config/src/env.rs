@@ -11,23 +11,26 @@
 //! expanded what they expand, so values are taken as they are. A secret is refused: every user who lists the processes of the
 //! machine would read it.
 
-use crate::check::{Given, Values, check, invalid};
-use crate::origin::Place;
-use crate::table::{self, Kind, Named, SETTINGS, Setting};
+use crate::check::{GivenValue, GivenValues, check, invalid};
+use crate::origin::SettingPlace;
+use crate::table::{self, SETTINGS, Setting, SettingKind, SpokenNames};
 use crate::{ConfigError, Sources};
 use komado_store::connect::{POSTGRES, REDIS};
 
 /// Where seed 004 expects a Redis server unless told otherwise.
 const REDIS_DEFAULT: &str = "redis://localhost:6379";
 
-const BACKENDS: Kind = Kind::Choice(&["inmemory", "redis", "postgres", "file"]);
+const BACKENDS: SettingKind = SettingKind::Choice(&["inmemory", "redis", "postgres", "file"]);
 
 /// The settings that variables give, and what a person should know of those that were passed over.
-pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<(Values, Vec<String>), ConfigError> {
-    let (mut layer, mut notes) = (Values::new(), Vec::new());
+pub(super) fn layer(
+    sources: &Sources<'_>,
+    named: &SpokenNames,
+) -> Result<(GivenValues, Vec<String>), ConfigError> {
+    let (mut layer, mut notes) = (GivenValues::new(), Vec::new());
     for setting in SETTINGS.iter().filter(|setting| !setting.is_family()) {
         if let Some((name, text)) = said(setting, sources)? {
-            match check(setting, setting.path, &text, Place::Env(name.clone()), sources) {
+            match check(setting, setting.path, &text, SettingPlace::Env(name.clone()), sources) {
                 Err(why) if is_shared(&name) => {
                     notes
                         .push(format!("{name} is passed over, since it speaks to other programs too: {why}"));
@@ -45,7 +48,7 @@ pub(super) fn layer(sources: &Sources<'_>, named: &Named) -> Result<(Values, Vec
 }
 
 /// What a person should know of variables of ours that set nothing.
-pub(super) fn unknown(sources: &Sources<'_>, named: &Named) -> Vec<String> {
+pub(super) fn unknown(sources: &Sources<'_>, named: &SpokenNames) -> Vec<String> {
     let ours = sources.env_names.iter().filter(|name| table::own_env(name).is_some() && !is_single(name));
     let mut notes = Vec::new();
     for name in ours.filter(|name| of_family(name, named).is_none()) {
@@ -95,15 +98,19 @@ fn said(setting: &Setting, sources: &Sources<'_>) -> Result<Option<(String, Stri
     }
 }
 
-fn family(name: &str, sources: &Sources<'_>, named: &Named) -> Result<Option<(String, Given)>, ConfigError> {
+fn family(
+    name: &str,
+    sources: &Sources<'_>,
+    named: &SpokenNames,
+) -> Result<Option<(String, GivenValue)>, ConfigError> {
     let Some((setting, key)) = of_family(name, named) else { return Ok(None) };
     let Some(text) = value(name, sources) else { return Ok(None) };
-    let given = check(setting, &key, &text, Place::Env(name.to_owned()), sources)?;
+    let given = check(setting, &key, &text, SettingPlace::Env(name.to_owned()), sources)?;
     Ok(Some((key, given)))
 }
 
 /// The setting of a family that a variable speaks of, and its key.
-fn of_family(name: &str, named: &Named) -> Option<(&'static Setting, String)> {
+fn of_family(name: &str, named: &SpokenNames) -> Option<(&'static Setting, String)> {
     let key = table::family_key(name, named)?;
     Some((table::resolve(&key)?, key))
 }
@@ -123,11 +130,11 @@ fn backend(sources: &Sources<'_>) -> Result<Option<(String, String)>, ConfigErro
         "postgres" => match address("DB_URL", &POSTGRES, sources) {
             Some(url) => url.map(Some),
             None => Err(ConfigError::at(
-                Place::Env(choice.to_owned()),
+                SettingPlace::Env(choice.to_owned()),
                 "postgres needs an address, and DB_URL is not set; set DB_URL or store.url".to_owned(),
             )),
         },
-        _ => Err(invalid(BACKENDS, "the backend", &name, Place::Env(choice.to_owned()))),
+        _ => Err(invalid(BACKENDS, "the backend", &name, SettingPlace::Env(choice.to_owned()))),
     }
 }
 
@@ -141,7 +148,7 @@ fn address(
     if starts.iter().any(|start| url.trim().starts_with(start)) {
         return Some(Ok((variable.to_owned(), url)));
     }
-    Some(Err(invalid(Kind::Url(starts), "store.url", &url, Place::Env(variable.to_owned()))))
+    Some(Err(invalid(SettingKind::Url(starts), "store.url", &url, SettingPlace::Env(variable.to_owned()))))
 }
 
 fn value(name: &str, sources: &Sources<'_>) -> Option<String> {
@@ -156,14 +163,14 @@ fn is_single(name: &str) -> bool {
 }
 
 /// The settings that flags give.
-pub(super) fn flags(sources: &Sources<'_>) -> Result<Values, ConfigError> {
+pub(super) fn flags(sources: &Sources<'_>) -> Result<GivenValues, ConfigError> {
     sources.flags.iter().map(|(name, text)| flag(name, text, sources)).collect()
 }
 
-fn flag(name: &str, text: &str, sources: &Sources<'_>) -> Result<(String, Given), ConfigError> {
+fn flag(name: &str, text: &str, sources: &Sources<'_>) -> Result<(String, GivenValue), ConfigError> {
     let (setting, place) = match own_flag(name) {
-        Some(setting) => (Some(setting), Place::Flag(name.to_owned())),
-        None => (table::resolve(name), Place::Flag("--set".to_owned())),
+        Some(setting) => (Some(setting), SettingPlace::Flag(name.to_owned())),
+        None => (table::resolve(name), SettingPlace::Flag("--set".to_owned())),
     };
     let Some(setting) = setting else {
         return Err(ConfigError::at(place, format!("unknown key: {name}; {}", table::key_hint(name))));

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::Spanned;
 
-use super::check::{Given, Values, check, expected};
-use super::consent::{InFolder, Written};
+use super::check::{GivenValue, GivenValues, check, expected};
+use super::consent::{InFolder, WrittenSetting};
 use super::mcp::SERVERS;
-use super::origin::Place;
-use super::table::{self, Kind, Setting, Spot};
-use super::yaml::{self, Node};
+use super::origin::SettingPlace;
+use super::table::{self, FilePosition, Setting, SettingKind};
+use super::yaml::{self, YamlNode};
 use super::{ConfigError, Sources, mask};
 use crate::regular;
 
@@ -29,7 +29,7 @@ pub(super) const NAME: &str = "komado.yaml";
 const MOST: u64 = 1 << 20;
 
 /// A file that was found and read.
-pub(super) struct Found {
+pub(super) struct SettingsFile {
     /// Where it is.
     pub(super) path: PathBuf,
     /// How the person would name it.
@@ -41,7 +41,7 @@ pub(super) struct Found {
 }
 
 /// Finds the file: `--config`, `KOMADO_CONFIG`, the working folder, the configuration folder.
-pub(super) fn find(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
+pub(super) fn find(sources: &Sources<'_>) -> Result<Option<SettingsFile>, ConfigError> {
     let variable = || (sources.env)("KOMADO_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
     if let Some(path) = &sources.file {
         return named("--config", path, sources).map(Some);
@@ -56,13 +56,13 @@ pub(super) fn find(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> 
 }
 
 /// The file in the working folder: a regular one of a sensible size, since it may have come with the folder.
-fn of_folder(sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
+fn of_folder(sources: &Sources<'_>) -> Result<Option<SettingsFile>, ConfigError> {
     if sources.in_folder == InFolder::Ignored {
         return Ok(None);
     }
     let shown = Path::new(NAME);
     let found = taken(regular::read(&sources.cwd.join(shown), MOST), shown, sources)?;
-    Ok(found.map(|found| Found { is_of_folder: true, ..found }))
+    Ok(found.map(|found| SettingsFile { is_of_folder: true, ..found }))
 }
 
 /// Where the user's own file is looked for.
@@ -74,11 +74,11 @@ pub(super) fn own(sources: &Sources<'_>) -> Option<PathBuf> {
     folder.map(|folder| folder.join("komado").join(NAME))
 }
 
-fn named(by: &'static str, path: &Path, sources: &Sources<'_>) -> Result<Found, ConfigError> {
+fn named(by: &'static str, path: &Path, sources: &Sources<'_>) -> Result<SettingsFile, ConfigError> {
     read(path, sources)?.ok_or_else(|| ConfigError::FileMissing { by, path: path.to_owned() })
 }
 
-fn read(shown: &Path, sources: &Sources<'_>) -> Result<Option<Found>, ConfigError> {
+fn read(shown: &Path, sources: &Sources<'_>) -> Result<Option<SettingsFile>, ConfigError> {
     taken(std::fs::read(sources.cwd.join(shown)), shown, sources)
 }
 
@@ -86,10 +86,10 @@ fn taken(
     read: std::io::Result<Vec<u8>>,
     shown: &Path,
     sources: &Sources<'_>,
-) -> Result<Option<Found>, ConfigError> {
+) -> Result<Option<SettingsFile>, ConfigError> {
     let path = sources.cwd.join(shown);
     match read {
-        Ok(bytes) => Ok(Some(Found { path, shown: shown.to_owned(), bytes, is_of_folder: false })),
+        Ok(bytes) => Ok(Some(SettingsFile { path, shown: shown.to_owned(), bytes, is_of_folder: false })),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(source) => Err(ConfigError::Unreadable { path: shown.to_owned(), source }),
     }
@@ -97,44 +97,47 @@ fn taken(
 
 /// What a file gives.
 #[derive(Default)]
-pub(super) struct Layer {
+pub(super) struct FileSettings {
     /// Its settings.
-    pub(super) given: Values,
+    pub(super) given: GivenValues,
     /// The MCP servers that it names, also those of which it says nothing else, and where.
-    pub(super) servers: BTreeMap<String, Place>,
+    pub(super) servers: BTreeMap<String, SettingPlace>,
 }
 
 /// The settings that a file gives.
-pub(super) fn layer(found: &Found, sources: &Sources<'_>) -> Result<Layer, ConfigError> {
+pub(super) fn layer(found: &SettingsFile, sources: &Sources<'_>) -> Result<FileSettings, ConfigError> {
     Ok(walked(found, sources, None)?.layer)
 }
 
 /// The settings that a file speaks of, as they are written there: nothing is expanded, and no value is looked into.
-pub(super) fn survey(found: &Found, sources: &Sources<'_>) -> Result<Vec<Written>, ConfigError> {
+pub(super) fn survey(
+    found: &SettingsFile,
+    sources: &Sources<'_>,
+) -> Result<Vec<WrittenSetting>, ConfigError> {
     Ok(walked(found, sources, Some(Vec::new()))?.written.unwrap_or_default())
 }
 
 fn walked<'a>(
-    found: &'a Found,
+    found: &'a SettingsFile,
     sources: &'a Sources<'a>,
-    written: Option<Vec<Written>>,
+    written: Option<Vec<WrittenSetting>>,
 ) -> Result<Walk<'a>, ConfigError> {
     let source = std::str::from_utf8(&found.bytes).map_err(|error| not_utf8(found, error.valid_up_to()))?;
     let root = yaml::parse(source, &found.shown)?;
-    let mut walk = Walk { file: &found.shown, source, sources, layer: Layer::default(), written };
+    let mut walk = Walk { file: &found.shown, source, sources, layer: FileSettings::default(), written };
     match &root.value {
-        Node::Null => {}
-        Node::Map(entries) => walk.section(&[], entries)?,
+        YamlNode::Null => {}
+        YamlNode::Map(entries) => walk.section(&[], entries)?,
         _ => return Err(walk.wrong_shape(&[], &root)),
     }
     Ok(walk)
 }
 
-fn not_utf8(found: &Found, valid: usize) -> ConfigError {
+fn not_utf8(found: &SettingsFile, valid: usize) -> ConfigError {
     let good = String::from_utf8_lossy(found.bytes.get(..valid).unwrap_or_default());
     let line = good.matches('\n').count() + 1;
     let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    let place = Place::File { path: found.shown.clone(), line: line as u64, column: column as u64 };
+    let place = SettingPlace::File { path: found.shown.clone(), line: line as u64, column: column as u64 };
     ConfigError::at(place, "the file is not UTF-8 from here on; save it as UTF-8".to_owned())
 }
 
@@ -143,9 +146,9 @@ struct Walk<'a> {
     file: &'a Path,
     source: &'a str,
     sources: &'a Sources<'a>,
-    layer: Layer,
+    layer: FileSettings,
     /// What is written, where only that is asked for.
-    written: Option<Vec<Written>>,
+    written: Option<Vec<WrittenSetting>>,
 }
 
 type Entry = (Spanned<String>, yaml::Located);
@@ -156,7 +159,7 @@ impl Walk<'_> {
             let mut keys = above.to_vec();
             let snake = table::snake(&name.value);
             keys.push(&name.value);
-            if matches!(table::spot(&keys), Spot::Unknown) {
+            if matches!(table::spot(&keys), FilePosition::Unknown) {
                 keys.pop();
                 keys.push(&snake);
             }
@@ -164,13 +167,13 @@ impl Walk<'_> {
                 self.layer.servers.insert(server.to_owned(), yaml::place(name.defined, self.file));
             }
             match (table::spot(&keys), &spot.value) {
-                (Spot::Unknown, _) => return Err(self.unknown(above, name)),
-                (_, Node::Null) => {}
-                (Spot::Section, Node::Map(entries)) => self.section(&keys, entries)?,
-                (Spot::Setting(setting), Node::Text(_) | Node::Typed(_)) => {
+                (FilePosition::Unknown, _) => return Err(self.unknown(above, name)),
+                (_, YamlNode::Null) => {}
+                (FilePosition::Section, YamlNode::Map(entries)) => self.section(&keys, entries)?,
+                (FilePosition::Setting(setting), YamlNode::Text(_) | YamlNode::Typed(_)) => {
                     self.setting(setting, &keys, name, spot)?
                 }
-                (Spot::Setting(setting), Node::List(_))
+                (FilePosition::Setting(setting), YamlNode::List(_))
                     if setting.kind.is_list() && yaml::lines(spot, self.source).is_some() =>
                 {
                     self.setting(setting, &keys, name, spot)?
@@ -195,7 +198,7 @@ impl Walk<'_> {
         let listed = yaml::lines(spot, self.source);
         let text = listed.as_deref().or_else(|| yaml::text(spot, self.source)).unwrap_or_default();
         if let Some(written) = &mut self.written {
-            written.push(Written::new(setting, key, text, place, self.sources));
+            written.push(WrittenSetting::new(setting, key, text, place, self.sources));
             return Ok(());
         }
         let given = match expand(text, self.sources.env) {
@@ -216,12 +219,12 @@ impl Walk<'_> {
         let key = if keys.is_empty() { "the file".to_owned() } else { keys.join(".") };
         let place = yaml::place(spot.defined, self.file);
         let found = match &spot.value {
-            Node::Map(_) => "a mapping",
-            Node::List(_) => "a list",
+            YamlNode::Map(_) => "a mapping",
+            YamlNode::List(_) => "a list",
             _ => "a single value",
         };
         let (expected, hint) = match table::spot(keys) {
-            Spot::Setting(setting) => {
+            FilePosition::Setting(setting) => {
                 (expected(setting.kind), "write the value on the key's own line".to_owned())
             }
             _ => ("a mapping".to_owned(), mapping_hint(keys)),
@@ -247,24 +250,24 @@ fn mapping_hint(keys: &[&str]) -> String {
 fn unexpanded(
     setting: &'static Setting,
     key: &str,
-    place: Place,
-    fault: Fault,
-) -> Result<Given, ConfigError> {
+    place: SettingPlace,
+    fault: ExpandError,
+) -> Result<GivenValue, ConfigError> {
     match fault {
-        Fault::Unset(variable) if setting.kind.is_secret() => {
+        ExpandError::Unset(variable) if setting.kind.is_secret() => {
             let note = format!("{key} is unset: {place} refers to {variable}, which is not set");
-            Ok(Given::unset(place, Some(note)))
+            Ok(GivenValue::unset(place, Some(note)))
         }
-        Fault::Unset(variable) => Err(ConfigError::at(
+        ExpandError::Unset(variable) => Err(ConfigError::at(
             place,
             format!(
                 "{key} refers to an environment variable that is not set: {variable}; \
                  set it, or write ${{{variable}:-some default}}"
             ),
         )),
-        Fault::Malformed { problem, found } => {
+        ExpandError::Malformed { problem, found } => {
             let found = match setting.kind {
-                kind if kind.is_secret() || matches!(kind, Kind::Url(_)) => "(not shown)".to_owned(),
+                kind if kind.is_secret() || matches!(kind, SettingKind::Url(_)) => "(not shown)".to_owned(),
                 _ => mask::excerpt(&found),
             };
             Err(ConfigError::at(
@@ -278,7 +281,7 @@ fn unexpanded(
 }
 
 /// Why a text could not be expanded.
-pub(super) enum Fault {
+pub(super) enum ExpandError {
     /// The variable is not set and there is no default.
     Unset(String),
     /// What follows `${` is not a reference.
@@ -291,7 +294,7 @@ pub(super) enum Fault {
 }
 
 /// Replaces the references in a text.
-pub(super) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, Fault> {
+pub(super) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -316,7 +319,7 @@ fn reference<'a>(
     text: &'a str,
     env: &dyn Fn(&str) -> Option<String>,
     out: &mut String,
-) -> Result<&'a str, Fault> {
+) -> Result<&'a str, ExpandError> {
     let (inside, rest) = text.split_once('}').ok_or_else(|| malformed("the } is missing", text))?;
     let (name, default) =
         inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
@@ -330,13 +333,13 @@ fn reference<'a>(
         (Some(value), None) => out.push_str(&value),
         (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
         (_, Some(default)) => out.push_str(default),
-        (None, None) => return Err(Fault::Unset(name.to_owned())),
+        (None, None) => return Err(ExpandError::Unset(name.to_owned())),
     }
     Ok(rest)
 }
 
-fn malformed(problem: &'static str, reference: &str) -> Fault {
-    Fault::Malformed { problem, found: format!("${{{reference}") }
+fn malformed(problem: &'static str, reference: &str) -> ExpandError {
+    ExpandError::Malformed { problem, found: format!("${{{reference}") }
 }
 
 fn is_name(name: &str) -> bool {

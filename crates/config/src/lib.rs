@@ -12,34 +12,34 @@ mod check;
 mod consent;
 mod env;
 mod file;
-mod ladder;
 pub mod mask;
 mod mcp;
 pub mod origin;
+mod policy;
 pub mod regular;
+mod sections;
 pub mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
-mod wishes;
 mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use check::{Section, Values};
-use komado_agent::mcp::Server;
+use check::{GivenValues, SettingsSection};
+use komado_agent::mcp::McpServer;
 use komado_engine::model::{ModelSettings, ProviderSettings};
 use komado_provider::Dialect;
-use komado_provider::client::Patience;
-use origin::{Place, Row};
-use table::{Named, PROVIDER, SETTINGS, Setting};
-use threads::ThreadWishes;
+use komado_provider::client::ClientTimeouts;
+use origin::{SettingPlace, SettingRow};
+use table::{PROVIDER, SETTINGS, Setting, SpokenNames};
+use threads::ThreadConfig;
 
-pub use consent::{InFolder, Unconsented, Written};
+pub use consent::{InFolder, Unconsented, WrittenSetting};
 pub use origin::ConfigError;
+pub use sections::{AgentConfig, OnFault, ServerConfig, StoreConfig, TraceConfig};
 pub use table::reference;
-pub use wishes::{AgentWishes, OnFault, ServerWishes, StoreWishes, TraceWishes};
 
 /// Everything the configuration may look at; the binary fills it from the process.
 pub struct Sources<'a> {
@@ -84,19 +84,19 @@ pub struct Config {
     /// Where the history lives; `None` means files under [`Config::base_dir`].
     pub store_url: Option<String>,
     /// How a store on a server is spoken to.
-    pub store: StoreWishes,
+    pub store: StoreConfig,
     /// Where traces go.
-    pub traces: TraceWishes,
+    pub traces: TraceConfig,
     /// What child threads get, unless a session or a persona says otherwise.
-    threads: ThreadWishes,
+    threads: ThreadConfig,
     /// In whose name messages are written.
     pub user: Option<String>,
     /// The name of the tokeniser that counts.
     pub meter: String,
     /// How the server serves.
-    pub server: ServerWishes,
+    pub server: ServerConfig,
     /// Tasks.
-    pub agent: AgentWishes,
+    pub agent: AgentConfig,
     /// Providers and models, windows and summaries, as the engine takes them.
     pub models: ModelSettings,
     /// What a person should know although nothing is wrong, such as a key that is not set.
@@ -105,7 +105,7 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The file that was found and left out, since it needs consent.
     pub unconsented: Option<Box<Unconsented>>,
-    given: Values,
+    given: GivenValues,
 }
 
 impl Config {
@@ -136,10 +136,10 @@ impl Config {
         Ok(config)
     }
 
-    fn build(given: Values, servers: Vec<Server>, file: Option<PathBuf>) -> Self {
-        let storage = Section::of(&given, "context_storage");
-        let session = Section::of(&given, "session");
-        let url: Option<String> = Section::of(&given, "store").get("url");
+    fn build(given: GivenValues, servers: Vec<McpServer>, file: Option<PathBuf>) -> Self {
+        let storage = SettingsSection::of(&given, "context_storage");
+        let session = SettingsSection::of(&given, "session");
+        let url: Option<String> = SettingsSection::of(&given, "store").get("url");
         let mut config = Self {
             enabled: storage.get("enabled"),
             base_dir: storage.get("base_dir"),
@@ -150,13 +150,13 @@ impl Config {
             summary_prompt: storage.get("summary_prompt"),
             // A bare `file:` is the default store, whose place base_dir already names.
             store_url: url.filter(|url| url != "file:"),
-            store: StoreWishes::of(&given),
-            traces: TraceWishes::of(&given),
-            threads: ThreadWishes::of(&given),
+            store: StoreConfig::of(&given),
+            traces: TraceConfig::of(&given),
+            threads: ThreadConfig::of(&given),
             user: session.get("user"),
             meter: session.get("meter"),
-            server: ServerWishes::of(&given),
-            agent: AgentWishes::of(&given, servers),
+            server: ServerConfig::of(&given),
+            agent: AgentConfig::of(&given, servers),
             models: models(&given),
             notes: given.values().filter_map(|given| given.note.clone()).collect(),
             file,
@@ -169,7 +169,7 @@ impl Config {
 
     /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
     pub fn finds_base_dir(&self) -> bool {
-        !Section::of(&self.given, "context_storage").is_given("base_dir")
+        !SettingsSection::of(&self.given, "context_storage").is_given("base_dir")
     }
 
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
@@ -186,36 +186,36 @@ impl Config {
     }
 
     /// Every setting with its value and origin, in the table's order, secrets hidden.
-    pub fn rows(&self) -> Vec<Row> {
-        let mut named: Named = table::named(self.given.keys());
+    pub fn rows(&self) -> Vec<SettingRow> {
+        let mut named: SpokenNames = table::named(self.given.keys());
         named.insert((PROVIDER, self.models.provider.clone()));
-        let row = |(setting, key): (&Setting, String)| Row::new(setting, self.given.get(&key), key);
+        let row = |(setting, key): (&Setting, String)| SettingRow::new(setting, self.given.get(&key), key);
         let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
         table::keys(named).map(row).collect()
     }
 }
 
 /// What is said of models and their providers.
-fn models(given: &Values) -> ModelSettings {
-    let (overflow, retry) = (Section::of(given, "overflow"), Section::of(given, "retry"));
+fn models(given: &GivenValues) -> ModelSettings {
+    let (overflow, retry) = (SettingsSection::of(given, "overflow"), SettingsSection::of(given, "retry"));
     let named = table::named(given.keys()).into_iter().filter(|(stand_in, _)| *stand_in == PROVIDER);
     ModelSettings {
-        provider: Section::of(given, "llm").get("provider"),
+        provider: SettingsSection::of(given, "llm").get("provider"),
         providers: named.map(|(_, name)| (name.clone(), provider(given, &name))).collect(),
-        patience: Patience {
+        patience: ClientTimeouts {
             tries: retry.get("tries"),
             delay: retry.get("delay_seconds"),
-            ..Patience::default()
+            ..ClientTimeouts::default()
         },
         shrink: overflow.get("retry_shrink"),
         overflow_tries: overflow.get("tries"),
-        max_history: Section::of(given, "session").get("max_history"),
+        max_history: SettingsSection::of(given, "session").get("max_history"),
         ..ModelSettings::default()
     }
 }
 
-fn provider(given: &Values, name: &str) -> ProviderSettings {
-    let said = Section::of(given, format!("llm.{name}"));
+fn provider(given: &GivenValues, name: &str) -> ProviderSettings {
+    let said = SettingsSection::of(given, format!("llm.{name}"));
     ProviderSettings {
         model: said.get("model"),
         models: said.get("models"),
@@ -236,12 +236,12 @@ impl fmt::Debug for Config {
     }
 }
 
-fn defaults(sources: &Sources<'_>) -> Result<Values, ConfigError> {
+fn defaults(sources: &Sources<'_>) -> Result<GivenValues, ConfigError> {
     let single = SETTINGS.iter().filter(|setting| !setting.is_family());
     single
         .map(|setting| {
             let text = setting.default.unwrap_or_default().join("\n");
-            let given = check::check(setting, setting.path, &text, Place::Default, sources)?;
+            let given = check::check(setting, setting.path, &text, SettingPlace::Default, sources)?;
             Ok((setting.path.to_owned(), given))
         })
         .collect()

@@ -5,11 +5,11 @@
 //! nothing of is refused too: its author believes to have it.
 
 use super::ConfigError;
-use super::check::{Given, Section, Values};
-use super::origin::Place;
+use super::check::{GivenValue, GivenValues, SettingsSection};
+use super::origin::SettingPlace;
+use super::sections::sandbox;
 use super::table::{self, SERVER};
-use super::wishes::sandbox;
-use komado_agent::mcp::{How, Server};
+use komado_agent::mcp::{McpServer, McpTransport};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,7 +20,10 @@ const CALL: Duration = Duration::from_secs(60);
 const START: Duration = Duration::from_secs(30);
 
 /// The servers that some settings speak of, by name; `listed` are those that the file names.
-pub(super) fn servers(given: &Values, listed: &BTreeMap<String, Place>) -> Result<Vec<Server>, ConfigError> {
+pub(super) fn servers(
+    given: &GivenValues,
+    listed: &BTreeMap<String, SettingPlace>,
+) -> Result<Vec<McpServer>, ConfigError> {
     let set = given.iter().filter(|(_, given)| given.value.is_some()).map(|(key, _)| key);
     let spoken_of = names(given.keys());
     // One whose settings are all given as empty is switched off; one without any was forgotten.
@@ -28,7 +31,8 @@ pub(super) fn servers(given: &Values, listed: &BTreeMap<String, Place>) -> Resul
     let all: BTreeSet<String> = names(set).into_iter().chain(bare).collect();
     let said = |name: String| {
         let key = format!("{SERVERS}.{name}");
-        Said { section: Section::of(given, key.as_str()), given, listed: listed.get(&name), key }.server(name)
+        Said { section: SettingsSection::of(given, key.as_str()), given, listed: listed.get(&name), key }
+            .server(name)
     };
     all.into_iter().map(said).collect()
 }
@@ -41,19 +45,19 @@ fn names<'a>(keys: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
 
 /// What is said of one server.
 struct Said<'a> {
-    given: &'a Values,
-    section: Section<'a>,
+    given: &'a GivenValues,
+    section: SettingsSection<'a>,
     key: String,
     /// Where the file names it.
-    listed: Option<&'a Place>,
+    listed: Option<&'a SettingPlace>,
 }
 
 impl Said<'_> {
-    fn server(self, name: String) -> Result<Server, ConfigError> {
+    fn server(self, name: String) -> Result<McpServer, ConfigError> {
         let said = &self.section;
         let how = match (said.get::<Option<String>>("command"), said.get("url")) {
             (Some(command), None) => self.started(&command)?,
-            (None, Some(url)) => How::Http { url, headers: said.get("headers") },
+            (None, Some(url)) => McpTransport::Http { url, headers: said.get("headers") },
             (Some(_), Some(_)) => {
                 return Err(self.wrong("url", "has a command and a url; keep one of the two"));
             }
@@ -66,11 +70,11 @@ impl Said<'_> {
         };
         let start = said.get::<Option<_>>("start_seconds").unwrap_or(START);
         let call = said.get::<Option<_>>("timeout_seconds").unwrap_or(CALL);
-        Ok(Server { how, start, call, only: said.get("tools"), name })
+        Ok(McpServer { how, start, call, only: said.get("tools"), name })
     }
 
     /// A program: by itself with its arguments, or a whole command line.
-    fn started(&self, command: &str) -> Result<How, ConfigError> {
+    fn started(&self, command: &str) -> Result<McpTransport, ConfigError> {
         let (program, args) = match self.section.get::<Option<_>>("args") {
             Some(args) => (command.trim().to_owned(), args),
             None => {
@@ -86,13 +90,13 @@ impl Said<'_> {
         }
         let confinement = self.confinement()?;
         let (env, folder) = (self.section.get("env"), self.section.get("folder"));
-        Ok(How::Command { program, args, env, folder, work: None, confinement })
+        Ok(McpTransport::Command { program, args, env, folder, work: None, confinement })
     }
 
     /// Like commands, unless it says otherwise. Who launches it, and what it may take, is known where a task is.
     fn confinement(&self) -> Result<Confinement, ConfigError> {
         let own: Option<Network> = self.section.get("network");
-        let commands = Section::of(self.given, "tools");
+        let commands = SettingsSection::of(self.given, "tools");
         let said = sandbox(&self.section);
         let network = match said {
             Some(Sandbox::Off) => own.unwrap_or(Network::Open),
@@ -109,10 +113,10 @@ impl Said<'_> {
     /// An error at the place of one of its settings; of any of them when that one was not given, else of its name.
     fn wrong(&self, leaf: &str, why: &str) -> ConfigError {
         let own = format!("{}.", self.key);
-        let set = |(key, given): &(&String, &Given)| key.starts_with(&own) && given.value.is_some();
+        let set = |(key, given): &(&String, &GivenValue)| key.starts_with(&own) && given.value.is_some();
         let any = || self.given.iter().find(set).map(|(_, given)| given);
         let place = self.section.given(leaf).or_else(any).map(|given| &given.place);
-        let place = place.or(self.listed).cloned().unwrap_or(Place::Default);
+        let place = place.or(self.listed).cloned().unwrap_or(SettingPlace::Default);
         ConfigError::at(place, format!("{} {why}", self.key))
     }
 }

@@ -4,7 +4,7 @@
 //! message of an error names the place, the key and the value, and ends with what to do. No error ever holds a secret: the code
 //! that makes it masks the value first.
 
-use crate::check::Given;
+use crate::check::GivenValue;
 use crate::consent::Unconsented;
 use crate::mask;
 use crate::table::Setting;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// The exact place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingPlace {
     /// The table of settings.
     Default,
     /// A file, as the person would name it.
@@ -36,7 +36,7 @@ pub enum Place {
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Setting")]
-pub struct Row {
+pub struct SettingRow {
     /// Its name.
     pub key: String,
     /// The value in force; `(set)` for a secret, `(unset)` for none.
@@ -47,15 +47,15 @@ pub struct Row {
     pub about: &'static str,
 }
 
-impl Row {
-    pub(super) fn new(setting: &Setting, given: Option<&Given>, key: String) -> Self {
+impl SettingRow {
+    pub(super) fn new(setting: &Setting, given: Option<&GivenValue>, key: String) -> Self {
         let value = given.map_or(mask::UNSET, |given| given.shown.as_str()).to_owned();
-        let origin = given.map_or(&Place::Default, |given| &given.place).origin();
+        let origin = given.map_or(&SettingPlace::Default, |given| &given.place).origin();
         Self { key, value, origin, about: setting.about }
     }
 }
 
-impl Place {
+impl SettingPlace {
     /// Where a value comes from.
     fn origin(&self) -> String {
         match self {
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.origin())?;
         match self {
@@ -113,14 +113,14 @@ pub enum ConfigError {
     #[error("{place}: {why}")]
     Wrong {
         /// Where it was said.
-        place: Place,
+        place: SettingPlace,
         /// What is wrong with it, and what to do.
         why: String,
     },
 }
 
 impl ConfigError {
-    pub(super) fn at(place: Place, why: String) -> Self {
+    pub(super) fn at(place: SettingPlace, why: String) -> Self {
         Self::Wrong { place, why }
     }
 }

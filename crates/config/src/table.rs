@@ -22,7 +22,7 @@ pub struct Setting {
     /// for any MCP server's.
     pub path: &'static str,
     /// What its text must be.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Its value when none is given, by lines.
     pub default: Option<&'static [&'static str]>,
     /// The variables that the seeds name for it.
@@ -39,7 +39,7 @@ pub struct Setting {
 
 /// What the text of a setting must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// Yes or no.
     Bool,
     /// A share: above 0, at most 1.
@@ -76,7 +76,7 @@ pub enum Kind {
     Pairs(&'static [char]),
 }
 
-impl Kind {
+impl SettingKind {
     /// True when a value is shown nowhere.
     pub const fn is_secret(self) -> bool {
         matches!(self, Self::Secret | Self::Pairs(_))
@@ -110,7 +110,7 @@ pub(super) const SERVER: &str = "<server>";
 
 const PLAIN: Setting = Setting {
     path: "",
-    kind: Kind::Text,
+    kind: SettingKind::Text,
     default: None,
     seed_env: &[],
     short: None,

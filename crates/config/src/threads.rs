@@ -4,7 +4,7 @@
 //! environment. A switch that is off is told with the place that turned it off.
 
 use super::Config;
-use super::check::{Section, Values};
+use super::check::{GivenValues, SettingsSection};
 use super::table::{self, PERSONA};
 use crate::ConfigError;
 use komado_core::journal::Ratio;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// What the settings say.
 #[derive(Clone)]
-pub(super) struct ThreadWishes {
+pub(super) struct ThreadConfig {
     enabled: bool,
     child_ratio: f64,
     max_depth: u32,
@@ -23,12 +23,12 @@ pub(super) struct ThreadWishes {
     personas: BTreeMap<String, StelisConfig>,
 }
 
-impl ThreadWishes {
-    pub(super) fn of(given: &Values) -> Self {
-        let threads = Section::of(given, "threads");
+impl ThreadConfig {
+    pub(super) fn of(given: &GivenValues) -> Self {
+        let threads = SettingsSection::of(given, "threads");
         let named = table::named(given.keys()).into_iter().filter(|(stand_in, _)| *stand_in == PERSONA);
         let persona = |name: String| {
-            let said = Section::of(given, format!("personas.{name}.stelis_config"));
+            let said = SettingsSection::of(given, format!("personas.{name}.stelis_config"));
             let (enabled, max_depth) = (said.get("enabled"), said.get("max_depth"));
             (
                 name,
@@ -48,7 +48,7 @@ impl ThreadWishes {
 
 /// What child threads of one session may have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Threads {
+pub struct ChildThreadLimits {
     /// Who turned them off; `None` while they may be started.
     pub off: Option<String>,
     /// What a child has of its parent's window.
@@ -61,7 +61,7 @@ pub struct Threads {
     pub anchor_tokens: u64,
 }
 
-impl Threads {
+impl ChildThreadLimits {
     /// An error that says what turned them off, if something did.
     pub fn check(&self) -> Result<(), ConfigError> {
         match &self.off {
@@ -78,7 +78,7 @@ impl Threads {
 
 impl Config {
     /// What child threads of a session made with `own` may have.
-    pub fn threads(&self, own: &MetaConfig) -> Threads {
+    pub fn threads(&self, own: &MetaConfig) -> ChildThreadLimits {
         let of_session = own.stelis_config.unwrap_or_default();
         let persona = own.persona.as_deref();
         let of_persona = persona.and_then(|name| self.persona(name)).copied().unwrap_or_default();
@@ -94,7 +94,7 @@ impl Config {
             }
             _ => None,
         };
-        Threads {
+        ChildThreadLimits {
             off,
             ratio: of_session
                 .default_window_ratio

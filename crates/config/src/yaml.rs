@@ -12,13 +12,13 @@ use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Error, Location, Spanned, UserMessageFormatter};
 
 use super::ConfigError;
-use super::origin::Place;
+use super::origin::SettingPlace;
 
 /// A node of the file with its position.
-pub(super) type Located = Spanned<Node>;
+pub(super) type Located = Spanned<YamlNode>;
 
 /// A node of the file.
-pub(super) enum Node {
+pub(super) enum YamlNode {
     /// Nothing: `~`, `null`, or an empty place.
     Null,
     /// A quoted, block or plain text.
@@ -44,23 +44,27 @@ pub(super) fn parse(source: &str, file: &Path) -> Result<Located, ConfigError> {
 /// The text of a scalar as it was typed; `None` for everything else.
 pub(super) fn text<'a>(spot: &'a Located, source: &'a str) -> Option<&'a str> {
     match &spot.value {
-        Node::Text(text) => Some(text),
-        Node::Typed(value) => Some(typed(spot.defined, source).unwrap_or(value)),
-        Node::Null | Node::List(_) | Node::Map(_) => None,
+        YamlNode::Text(text) => Some(text),
+        YamlNode::Typed(value) => Some(typed(spot.defined, source).unwrap_or(value)),
+        YamlNode::Null | YamlNode::List(_) | YamlNode::Map(_) => None,
     }
 }
 
 /// The texts of a list of scalars, one per line; `None` for everything else.
 pub(super) fn lines(spot: &Located, source: &str) -> Option<String> {
-    let Node::List(elements) = &spot.value else { return None };
+    let YamlNode::List(elements) = &spot.value else { return None };
     let texts: Option<Vec<&str>> = elements.iter().map(|element| text(element, source)).collect();
     Some(texts?.join("\n"))
 }
 
 /// The place of a node in its file.
-pub(super) fn place(location: Location, file: &Path) -> Place {
+pub(super) fn place(location: Location, file: &Path) -> SettingPlace {
     // An error at the end of the input may come without a position.
-    Place::File { path: file.to_owned(), line: location.line().max(1), column: location.column().max(1) }
+    SettingPlace::File {
+        path: file.to_owned(),
+        line: location.line().max(1),
+        column: location.column().max(1),
+    }
 }
 
 fn typed(location: Location, source: &str) -> Option<&str> {
@@ -92,7 +96,7 @@ fn hint(location: Location, source: &str) -> &'static str {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
@@ -101,49 +105,49 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("settings")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Text(text.to_owned()))
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Typed(value.to_string()))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Typed(value.to_string()))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Typed(value.to_string()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Typed(value.to_string()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Typed(value.to_string()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Typed(value.to_string()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Typed(value.to_string()))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Typed(value.to_string()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<YamlNode, A::Error> {
         let mut elements = Vec::new();
         while let Some(element) = list.next_element()? {
             elements.push(element);
         }
-        Ok(Node::List(elements))
+        Ok(YamlNode::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlNode, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(entries))
+        Ok(YamlNode::Map(entries))
     }
 }

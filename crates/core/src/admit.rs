@@ -4,15 +4,15 @@
 //! result needs its call, a call its results before anyone else speaks, an edit may not split the two, and nothing
 //! pretends to change what it does not.
 
-use crate::head::{Head, Kind, Source};
+use crate::head::{EntrySource, Head, Kind};
 use crate::journal::{Close, Edit, EditKind, Ending, Entry, Replace, Share};
-use crate::message::{Message, Part, Role};
+use crate::message::{Message, MessagePart, Role};
 use crate::{Seq, Span, View};
 
 /// Why an entry may not be appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum EntryRefusal {
     /// A message without a part.
     #[error("the message is empty; give it at least one part")]
     Empty,
@@ -116,11 +116,11 @@ pub enum Refusal {
 }
 
 /// Says whether `entry` may follow what `view` has taken in. Costs nothing that grows with the conversation.
-pub fn admit<S: Source + ?Sized>(
+pub fn admit<S: EntrySource + ?Sized>(
     view: &View,
     entry: &Entry,
     source: &S,
-) -> Result<Result<(), Refusal>, S::Error> {
+) -> Result<Result<(), EntryRefusal>, S::Error> {
     let gate = Gate { view, source };
     Ok(match entry {
         Entry::Message(message, reply) => gate.message(message, reply.is_some()),
@@ -147,7 +147,7 @@ struct Gate<'a, S: ?Sized> {
     source: &'a S,
 }
 
-type Verdict<E> = Result<Result<(), Refusal>, E>;
+type Verdict<E> = Result<Result<(), EntryRefusal>, E>;
 
 /// Passes a refusal on from inside a look-up that can fail by itself.
 macro_rules! hold {
@@ -156,26 +156,26 @@ macro_rules! hold {
     };
 }
 
-impl<S: Source + ?Sized> Gate<'_, S> {
-    fn not_closed(&self) -> Result<(), Refusal> {
-        self.view.closed().map_or(Ok(()), |at| Err(Refusal::Closed { at }))
+impl<S: EntrySource + ?Sized> Gate<'_, S> {
+    fn not_closed(&self) -> Result<(), EntryRefusal> {
+        self.view.closed().map_or(Ok(()), |at| Err(EntryRefusal::Closed { at }))
     }
 
-    fn no_calls_open(&self) -> Result<(), Refusal> {
+    fn no_calls_open(&self) -> Result<(), EntryRefusal> {
         let open = self.view.open();
         if open.calls.is_empty() {
             return Ok(());
         }
         let calls = open.calls.iter().map(|call| call.to_string()).collect();
-        Err(Refusal::CallsOpen { calls, before: open.unit - 1 })
+        Err(EntryRefusal::CallsOpen { calls, before: open.unit - 1 })
     }
 
-    fn message(&self, message: &Message, is_reply: bool) -> Result<(), Refusal> {
+    fn message(&self, message: &Message, is_reply: bool) -> Result<(), EntryRefusal> {
         self.not_closed()?;
         let role = message.role;
-        let misplaced = |what| Err(Refusal::Misplaced { role: role.name(), what });
+        let misplaced = |what| Err(EntryRefusal::Misplaced { role: role.name(), what });
         if message.parts.is_empty() {
-            return Err(Refusal::Empty);
+            return Err(EntryRefusal::Empty);
         }
         if is_reply && role != Role::Assistant {
             return misplaced("a provider's reply");
@@ -186,91 +186,96 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         self.no_calls_open()?;
         for part in &message.parts {
             match part {
-                Part::Result(_) => return misplaced("a tool's result"),
-                Part::Call(_) if role != Role::Assistant => return misplaced("a tool call"),
-                Part::Reasoning { .. } if role != Role::Assistant => return misplaced("reasoning"),
+                MessagePart::Result(_) => return misplaced("a tool's result"),
+                MessagePart::Call(_) if role != Role::Assistant => return misplaced("a tool call"),
+                MessagePart::Reasoning { .. } if role != Role::Assistant => return misplaced("reasoning"),
                 _ => {}
             }
         }
         check_ids(message)
     }
 
-    fn result(&self, message: &Message) -> Result<(), Refusal> {
+    fn result(&self, message: &Message) -> Result<(), EntryRefusal> {
         let (Some(outcome), [_]) = (message.outcome(), &message.parts[..]) else {
-            return Err(Refusal::Misplaced { role: "tool", what: "anything but one result" });
+            return Err(EntryRefusal::Misplaced { role: "tool", what: "anything but one result" });
         };
-        let odd = |part: &Part| matches!(part, Part::Call(_) | Part::Result(_) | Part::Reasoning { .. });
+        let odd = |part: &MessagePart| {
+            matches!(part, MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. })
+        };
         if outcome.content.iter().any(odd) {
             let what = "a call, a result or reasoning inside its result";
-            return Err(Refusal::Misplaced { role: "tool", what });
+            return Err(EntryRefusal::Misplaced { role: "tool", what });
         }
         if self.view.open().waits_for(&outcome.call_id) {
             return Ok(());
         }
         let open = self.view.open().calls.iter().map(|call| call.id.clone()).collect();
-        Err(Refusal::NoSuchCall { id: outcome.call_id.clone(), open })
+        Err(EntryRefusal::NoSuchCall { id: outcome.call_id.clone(), open })
     }
 
     /// What was kept of the threads above is found by halving, so it must stand in order. A thread that waits is given
     /// its share like any other, and goes on with it.
-    fn share(&self, share: &Share) -> Result<(), Refusal> {
+    fn share(&self, share: &Share) -> Result<(), EntryRefusal> {
         if self.view.share().is_none() && !self.view.is_blank() {
-            return Err(Refusal::NotSpawned);
+            return Err(EntryRefusal::NotSpawned);
         }
         let unordered = share.slices.iter().find_map(|slice| unordered(&slice.keep));
         let why = "what a slice keeps must be ascending and apart";
-        unordered.map_or(Ok(()), |span| Err(Refusal::BadSpan { span, why }))
+        unordered.map_or(Ok(()), |span| Err(EntryRefusal::BadSpan { span, why }))
     }
 
     fn rewind(&self, to: Seq) -> Verdict<S::Error> {
         match to.cmp(&self.view.last()) {
             std::cmp::Ordering::Less => {}
             std::cmp::Ordering::Equal => {
-                hold!(Refusal::NoEffect { why: "that is where the thread is; name an earlier moment" })
+                hold!(EntryRefusal::NoEffect { why: "that is where the thread is; name an earlier moment" })
             }
             std::cmp::Ordering::Greater => {
-                hold!(Refusal::NoEntry { seq: to, why: "the thread is not that long; name an earlier entry" })
+                hold!(EntryRefusal::NoEntry {
+                    seq: to,
+                    why: "the thread is not that long; name an earlier entry"
+                })
             }
         }
         // What a spawned thread sees of those above it is not its own to take back.
         if self.view.share().is_some() && View::fold(self.source, to)?.share().is_none() {
-            hold!(Refusal::NoEntry { seq: to, why: "the thread began after that; name a later entry" });
+            hold!(EntryRefusal::NoEntry { seq: to, why: "the thread began after that; name a later entry" });
         }
         Ok(Ok(()))
     }
 
     fn pin(&self, span: Span) -> Verdict<S::Error> {
         if self.view.pins().iter().any(|pin| pin.meets(span)) {
-            hold!(Refusal::NoEffect { why: "it is pinned already; to change the pin, unpin it first" });
+            hold!(EntryRefusal::NoEffect { why: "it is pinned already; to change the pin, unpin it first" });
         }
         match self.view.unit(self.source, span.from)? {
             // Results still to come would not be held by the pin.
             Some(unit) if unit.from == self.view.open().unit => Ok(self.no_calls_open()),
             Some(unit) if unit == span => Ok(Ok(())),
-            Some(unit) => hold!(Refusal::Splits { span, unit: unit.from }),
+            Some(unit) => hold!(EntryRefusal::Splits { span, unit: unit.from }),
             None => {
                 let why = "only messages on the present path can be pinned";
-                hold!(Refusal::NoEntry { seq: span.from, why })
+                hold!(EntryRefusal::NoEntry { seq: span.from, why })
             }
         }
     }
 
-    fn unpin(&self, span: Span) -> Result<(), Refusal> {
+    fn unpin(&self, span: Span) -> Result<(), EntryRefusal> {
         let why = "no pin has this span; name one that is in force";
-        if self.view.pins().contains(&span) { Ok(()) } else { Err(Refusal::NoEffect { why }) }
+        if self.view.pins().contains(&span) { Ok(()) } else { Err(EntryRefusal::NoEffect { why }) }
     }
 
     fn anchor(&self, first: Seq) -> Verdict<S::Error> {
         let is_anchor = self.view.on_path(first) && self.source.head(first)?.kind == Kind::Anchor;
         let why = "no anchor stands there; name the thread's first one";
-        Ok(if is_anchor { Ok(()) } else { Err(Refusal::NoEntry { seq: first, why }) })
+        Ok(if is_anchor { Ok(()) } else { Err(EntryRefusal::NoEntry { seq: first, why }) })
     }
 
     fn close(&self, close: &Close) -> Verdict<S::Error> {
         let Some(at) = self.view.closed() else { return Ok(Ok(())) };
         let paused =
             matches!(self.source.record(at)?.entry, Entry::Close(Close { ending: Ending::Paused, .. }));
-        Ok(if paused && close.ending != Ending::Paused { Ok(()) } else { Err(Refusal::Closed { at }) })
+        Ok(if paused && close.ending != Ending::Paused { Ok(()) } else { Err(EntryRefusal::Closed { at }) })
     }
 
     fn edit(&self, edit: &Edit) -> Verdict<S::Error> {
@@ -280,14 +285,14 @@ impl<S: Source + ?Sized> Gate<'_, S> {
         match edit.kind {
             EditKind::Trim => {
                 if !edit.hide.is_empty() || !edit.show.is_empty() || edit.replace.is_empty() {
-                    hold!(Refusal::NoEffect { why: "a trim must replace entries and hide none" });
+                    hold!(EntryRefusal::NoEffect { why: "a trim must replace entries and hide none" });
                 }
                 self.replaces(&edit.replace)
             }
             EditKind::Condense | EditKind::Truncate => {
                 if edit.hide.is_empty() || edit.show.is_empty() || !edit.replace.is_empty() {
                     let why = "an edit of this kind must hide something and show something in its place";
-                    hold!(Refusal::NoEffect { why });
+                    hold!(EntryRefusal::NoEffect { why });
                 }
                 self.hides(&edit.hide)
             }
@@ -309,29 +314,32 @@ impl<S: Source + ?Sized> Gate<'_, S> {
                 before = seq;
                 continue;
             };
-            hold!(Refusal::NoEntry { seq, why });
+            hold!(EntryRefusal::NoEntry { seq, why });
         }
         Ok(Ok(()))
     }
 
     fn hides(&self, hide: &[Span]) -> Verdict<S::Error> {
         if let Some(span) = unordered(hide) {
-            hold!(Refusal::BadSpan { span, why: "spans must be ascending and apart" });
+            hold!(EntryRefusal::BadSpan { span, why: "spans must be ascending and apart" });
         }
         for &span in hide {
             if span.to > self.view.last() {
-                hold!(Refusal::BadSpan { span, why: "it ends after the last entry; end it there or before" });
+                hold!(EntryRefusal::BadSpan {
+                    span,
+                    why: "it ends after the last entry; end it there or before"
+                });
             }
             if let Err(refusal) = self.aligned(span)? {
                 hold!(refusal);
             }
         }
         if let Some(other) = self.view.overlapped(hide) {
-            hold!(Refusal::Overlaps { other });
+            hold!(EntryRefusal::Overlaps { other });
         }
         let why = "nothing in the span is shown; choose one where something is";
         let shows = self.view.shows_within(self.source, hide)?;
-        Ok(if shows { Ok(()) } else { Err(Refusal::NoEffect { why }) })
+        Ok(if shows { Ok(()) } else { Err(EntryRefusal::NoEffect { why }) })
     }
 
     /// A span may not begin or end inside a unit, nor hold a unit that is still open.
@@ -344,20 +352,22 @@ impl<S: Source + ?Sized> Gate<'_, S> {
             if let Some((_, Head { unit, .. })) = self.view.item_from(self.source, next)?
                 && unit < next
             {
-                hold!(Refusal::Splits { span, unit });
+                hold!(EntryRefusal::Splits { span, unit });
             }
         }
         Ok(Ok(()))
     }
 
     fn revert(&self, target: Seq) -> Verdict<S::Error> {
-        let missing = |why| Refusal::NoEntry { seq: target, why };
+        let missing = |why| EntryRefusal::NoEntry { seq: target, why };
         if target == 0 || !self.view.on_path(target) {
             hold!(missing("it is not on the present path; rewind to where it is, or name another"));
         }
         let head = self.source.head(target)?;
         if self.view.is_cancelled(target) {
-            hold!(Refusal::NoEffect { why: "it is reverted already; to have it back, revert the revert" });
+            hold!(EntryRefusal::NoEffect {
+                why: "it is reverted already; to have it back, revert the revert"
+            });
         }
         if head.kind == Kind::Revert {
             return self.redo(head.operand.from);
@@ -370,7 +380,7 @@ impl<S: Source + ?Sized> Gate<'_, S> {
                 Entry::Edit(edit) => self.view.buried_by(target, &edit),
                 _ => None,
             };
-            hold!(Refusal::Under { by });
+            hold!(EntryRefusal::Under { by });
         }
         Ok(Ok(()))
     }
@@ -379,13 +389,16 @@ impl<S: Source + ?Sized> Gate<'_, S> {
     /// what else lies there is not known, and might overlap it.
     fn redo(&self, edit: Seq) -> Verdict<S::Error> {
         let Entry::Edit(back) = self.source.record(edit)?.entry else {
-            hold!(Refusal::NoEntry { seq: edit, why: "that revert undid a revert; revert the edit itself" });
+            hold!(EntryRefusal::NoEntry {
+                seq: edit,
+                why: "that revert undid a revert; revert the edit itself"
+            });
         };
         if let Some(other) = self.view.conflicts(edit, &back.hide) {
-            hold!(Refusal::Overlaps { other });
+            hold!(EntryRefusal::Overlaps { other });
         }
         Ok(match self.view.buried_by(edit, &back) {
-            Some(by) => Err(Refusal::Under { by: Some(by) }),
+            Some(by) => Err(EntryRefusal::Under { by: Some(by) }),
             None => Ok(()),
         })
     }
@@ -399,14 +412,14 @@ fn unordered(spans: &[Span]) -> Option<Span> {
     spans.iter().copied().find(|span| !is_after(span))
 }
 
-fn check_ids(message: &Message) -> Result<(), Refusal> {
+fn check_ids(message: &Message) -> Result<(), EntryRefusal> {
     let mut ids: Vec<&str> = Vec::new();
     for call in message.calls() {
         if call.id.is_empty() {
-            return Err(Refusal::NoCallId { name: call.name.clone() });
+            return Err(EntryRefusal::NoCallId { name: call.name.clone() });
         }
         if ids.contains(&call.id.as_str()) {
-            return Err(Refusal::DoubleCall { id: call.id.clone() });
+            return Err(EntryRefusal::DoubleCall { id: call.id.clone() });
         }
         ids.push(&call.id);
     }

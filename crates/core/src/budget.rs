@@ -5,7 +5,7 @@
 //! and a buffer for what no counter sees. A budget only judges; what is done about it is the [ladder](crate::ladder)'s.
 
 use crate::View;
-use crate::clip::Limits;
+use crate::clip::ClipLimits;
 use crate::share::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,11 +35,11 @@ pub struct Policy {
     /// What an edit must free to be worth a break of the prefix, as a share of what is usable.
     pub min_gain: f64,
     /// What stays as it is at the end.
-    pub keep: Keep,
+    pub keep: KeepRule,
     /// Tokens that tool outputs may take together.
     pub tools: ToolBudget,
     /// Which rungs may be stepped on.
-    pub rungs: Rungs,
+    pub rungs: LadderRungs,
     /// The fewest messages worth a summary.
     pub min_messages: u32,
     /// Share of what is usable that a summary may take.
@@ -76,7 +76,7 @@ impl Thresholds {
 
 /// What stays as it is at the end of the conversation, whole units always.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Keep {
+pub enum KeepRule {
     /// The last so many messages.
     Messages(u32),
     /// The last so many turns, each from a user's message on.
@@ -110,7 +110,7 @@ impl ToolBudget {
 
 /// Which rungs may be stepped on before the window is full. When it is, every rung may.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rungs {
+pub struct LadderRungs {
     /// Old outputs become placeholders.
     pub trim: bool,
     /// A summary stands for a span.
@@ -156,11 +156,11 @@ pub struct Budget {
 /// What a budget says of a view.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Verdict {
+pub struct BudgetVerdict {
     /// True when something will be done before the next request.
     pub will_manage: bool,
     /// The rule that decided.
-    pub rule: Rule,
+    pub rule: BudgetRule,
     /// Tokens of the view.
     pub tokens: u64,
     /// Tokens of its tool outputs.
@@ -188,7 +188,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub enum Rule {
+pub enum BudgetRule {
     /// There is room.
     Fits,
     /// Tool outputs take more than their budget.
@@ -205,7 +205,7 @@ pub enum Rule {
 
 crate::names! {
     /// The word in the journal.
-    Rule {
+    BudgetRule {
         Fits = "fits", ToolBudget = "tool_budget", SoftMark = "soft_mark", Threshold = "threshold",
         HardGate = "hard_gate", ByHand = "by_hand",
     }
@@ -268,20 +268,20 @@ impl Budget {
     }
 
     /// Says, before doing anything, whether something will be done, and by which rule.
-    pub fn will_manage(&self, view: &View) -> Verdict {
+    pub fn will_manage(&self, view: &View) -> BudgetVerdict {
         let tokens = view.tokens();
         let tool_tokens = view.weight().said[3];
         let rule = if tokens > self.usable {
-            Rule::HardGate
+            BudgetRule::HardGate
         } else if tokens >= self.act_at && self.policy.acts_early() {
-            if self.threshold.is_some() { Rule::Threshold } else { Rule::SoftMark }
+            if self.threshold.is_some() { BudgetRule::Threshold } else { BudgetRule::SoftMark }
         } else if self.policy.rungs.trim && self.tools.is_some_and(|most| tool_tokens > most) {
-            Rule::ToolBudget
+            BudgetRule::ToolBudget
         } else {
-            Rule::Fits
+            BudgetRule::Fits
         };
-        Verdict {
-            will_manage: rule != Rule::Fits,
+        BudgetVerdict {
+            will_manage: rule != BudgetRule::Fits,
             rule,
             tokens,
             tool_tokens,
@@ -308,9 +308,9 @@ impl Budget {
 
     /// Limits for an output on arrival: those given, and no more than about a quarter of what is usable. A byte for each
     /// usable token is that quarter in what people and programs mostly write.
-    pub fn limits(&self, given: &Limits) -> Limits {
+    pub fn limits(&self, given: &ClipLimits) -> ClipLimits {
         let most = usize::try_from(self.own()).unwrap_or(usize::MAX).max(1_024);
-        Limits { max_message_bytes: given.max_message_bytes.min(most), ..*given }
+        ClipLimits { max_message_bytes: given.max_message_bytes.min(most), ..*given }
     }
 
     /// Most tokens of a request when only a user's own words are left to be cut: half of the room for the answer and of
@@ -369,7 +369,7 @@ impl Policy {
     }
 }
 
-impl Verdict {
+impl BudgetVerdict {
     /// The numbers in one line.
     pub fn numbers(&self) -> String {
         let above = match self.above {
@@ -439,33 +439,33 @@ impl Preset {
             thresholds: Thresholds::default(),
             low: 0.5,
             min_gain: 0.25,
-            keep: Keep::Share(0.25),
+            keep: KeepRule::Share(0.25),
             tools: ToolBudget::FromWindow,
-            rungs: Rungs { trim: true, condense: true, truncate: Truncate::ToLow },
+            rungs: LadderRungs { trim: true, condense: true, truncate: Truncate::ToLow },
             min_messages: 4,
             summary: 0.1,
         };
-        let condense_only = Rungs { trim: false, ..ours.rungs };
+        let condense_only = LadderRungs { trim: false, ..ours.rungs };
         match self {
             Self::Komado => ours,
             Self::Seed000 => Policy {
                 trigger: Trigger::AboveWindow(0.7),
-                keep: Keep::Messages(5),
+                keep: KeepRule::Messages(5),
                 min_messages: 10,
                 tools: ToolBudget::Unbounded,
                 rungs: condense_only,
                 ..ours
             },
             Self::Seed001 => {
-                Policy { trigger: Trigger::AtWindow(0.8), keep: Keep::Turns(1), min_messages: 1, ..ours }
+                Policy { trigger: Trigger::AtWindow(0.8), keep: KeepRule::Turns(1), min_messages: 1, ..ours }
             }
             Self::Seed002 => Policy {
                 reserve: Some(RESERVE),
                 thresholds: Thresholds { global: Some(100.0), ..Thresholds::default() },
-                keep: Keep::Messages(3),
+                keep: KeepRule::Messages(3),
                 min_messages: 2,
                 tools: ToolBudget::Unbounded,
-                rungs: Rungs { truncate: Truncate::Half, ..condense_only },
+                rungs: LadderRungs { truncate: Truncate::Half, ..condense_only },
                 ..ours
             },
         }

@@ -10,21 +10,21 @@ mod line;
 #[cfg(test)]
 mod tests;
 
-pub use line::{Cut, Decoder, Line, Room};
+pub use line::{LineClipper, LineCut, LineLimits, Utf8Decoder};
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Formatter, Result};
 
 /// How much of an output is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ClipLimits {
     /// Bytes of the whole view, notes included. What is below [`Limits::FLOOR`] counts as that.
     pub max_message_bytes: usize,
     /// Characters of a line.
     pub max_line_length: usize,
 }
 
-impl Limits {
+impl ClipLimits {
     /// The fewest bytes that hold the call that reads on, and some text.
     pub const FLOOR: usize = 300;
 
@@ -53,20 +53,20 @@ impl Limits {
     }
 
     /// What one line may take: so much that it fits both ends, or at least the head.
-    const fn room(&self) -> Room {
+    const fn room(&self) -> LineLimits {
         let bytes = if self.is_small() { self.head() } else { self.tail() };
-        Room { chars: self.max_line_length, bytes: bytes - 1 }
+        LineLimits { chars: self.max_line_length, bytes: bytes - 1 }
     }
 }
 
-impl Default for Limits {
+impl Default for ClipLimits {
     fn default() -> Self {
         Self { max_message_bytes: 50 * 1024, max_line_length: 2000 }
     }
 }
 
 /// The view of `text`, which `reference` names; `None` when it can be shown as it is.
-pub fn clip(text: &str, limits: &Limits, reference: &str) -> Option<String> {
+pub fn clip(text: &str, limits: &ClipLimits, reference: &str) -> Option<String> {
     let mut clipper = Clipper::new(*limits);
     clipper.push(text.as_bytes());
     clipper.finish(reference)
@@ -74,9 +74,9 @@ pub fn clip(text: &str, limits: &Limits, reference: &str) -> Option<String> {
 
 /// Takes an output in, piece by piece, and keeps what will be shown of it.
 pub struct Clipper {
-    limits: Limits,
-    decoder: Decoder,
-    line: Line,
+    limits: ClipLimits,
+    decoder: Utf8Decoder,
+    line: LineClipper,
     /// Something of the present line has come, and not its break.
     inside: bool,
     /// Bytes that came in.
@@ -92,11 +92,11 @@ pub struct Clipper {
 
 impl Clipper {
     /// Begins a view within `limits`.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ClipLimits) -> Self {
         Self {
             limits,
-            decoder: Decoder::default(),
-            line: Line::new(limits.room()),
+            decoder: Utf8Decoder::default(),
+            line: LineClipper::new(limits.room()),
             inside: false,
             bytes: 0,
             wide: 0,
@@ -195,14 +195,14 @@ pub const CHARS: u64 = 2000;
 
 /// One call: a tool, and its arguments as JSON.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
+pub struct ReadOnCall {
     /// The tool.
     pub tool: &'static str,
     /// A JSON object.
     pub arguments: String,
 }
 
-impl Display for Call {
+impl Display for ReadOnCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "{}({})", self.tool, self.arguments)
     }
@@ -213,35 +213,38 @@ fn quoted(text: &str) -> String {
 }
 
 /// Reads `limit` lines from line `offset` on, counted from 1.
-pub fn read_call(reference: &str, offset: u64, limit: u64) -> Call {
+pub fn read_call(reference: &str, offset: u64, limit: u64) -> ReadOnCall {
     let reference = quoted(reference);
-    Call { tool: READ, arguments: format!(r#"{{"ref_id":{reference},"offset":{offset},"limit":{limit}}}"#) }
+    ReadOnCall {
+        tool: READ,
+        arguments: format!(r#"{{"ref_id":{reference},"offset":{offset},"limit":{limit}}}"#),
+    }
 }
 
 /// Reads `limit` characters of line `line`, after the first `offset` of them.
-pub fn line_call(reference: &str, line: u64, offset: u64, limit: u64) -> Call {
+pub fn line_call(reference: &str, line: u64, offset: u64, limit: u64) -> ReadOnCall {
     let reference = quoted(reference);
     let arguments = format!(
         r#"{{"ref_id":{reference},"line_number":{line},"char_offset":{offset},"char_limit":{limit}}}"#
     );
-    Call { tool: LINE, arguments }
+    ReadOnCall { tool: LINE, arguments }
 }
 
 /// Searches; `more` are further arguments, each with its value as JSON.
-pub fn grep_call(reference: &str, pattern: &str, more: &[(&str, String)]) -> Call {
+pub fn grep_call(reference: &str, pattern: &str, more: &[(&str, String)]) -> ReadOnCall {
     let mut arguments = format!(r#"{{"ref_id":{},"pattern":{}"#, quoted(reference), quoted(pattern));
     for (name, value) in more {
         arguments.push_str(&format!(",{}:{value}", quoted(name)));
     }
     arguments.push('}');
-    Call { tool: GREP, arguments }
+    ReadOnCall { tool: GREP, arguments }
 }
 
 // What a view says about what it does not show: which lines, and the call that reads on.
 
 /// What the notes are about.
 struct Notes<'a> {
-    limits: &'a Limits,
+    limits: &'a ClipLimits,
     reference: &'a str,
     lines: u64,
     bytes: u64,
@@ -268,7 +271,7 @@ impl Notes<'_> {
         (gap, self.last(shown, cuts, cut, &read_call(self.reference, from, LINES)))
     }
 
-    fn last(&self, shown: u64, cuts: usize, cut: Option<(u64, Call)>, call: &Call) -> String {
+    fn last(&self, shown: u64, cuts: usize, cut: Option<(u64, ReadOnCall)>, call: &ReadOnCall) -> String {
         if self.limits.is_small() {
             return format!("[read on with {call}]");
         }

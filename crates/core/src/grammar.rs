@@ -7,7 +7,7 @@ use crate::message::{Message, Role};
 
 /// What matters of a message to the order of messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub struct MessageShape {
     /// Who speaks.
     pub role: Role,
     /// Ids of the calls made.
@@ -16,7 +16,7 @@ pub struct Shape {
     pub answers: Option<String>,
 }
 
-impl Shape {
+impl MessageShape {
     /// The shape of a message.
     pub fn of(message: &Message) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Shape {
 /// What is wrong with a request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Wrong {
+pub enum OrderFault {
     /// An answer without its call right before it.
     #[error("message {at}: a result for call {id:?}, which is not one of those just made")]
     Orphan {
@@ -62,38 +62,38 @@ pub enum Wrong {
 
 /// Checks what OpenAI asks of a request: each result right after the message that made its call, with only other
 /// results between, and every call answered before anyone else speaks.
-pub fn openai<'a>(shapes: impl IntoIterator<Item = &'a Shape>) -> Result<(), Wrong> {
+pub fn openai<'a>(shapes: impl IntoIterator<Item = &'a MessageShape>) -> Result<(), OrderFault> {
     let mut open: Vec<&str> = Vec::new();
     let mut count = 0;
     for (at, shape) in shapes.into_iter().enumerate() {
         count = at + 1;
         if let Some(id) = &shape.answers {
             let Some(i) = open.iter().position(|call| call == id) else {
-                return Err(Wrong::Orphan { at, id: id.clone() });
+                return Err(OrderFault::Orphan { at, id: id.clone() });
             };
             open.remove(i);
             continue;
         }
         if let Some(id) = open.first() {
-            return Err(Wrong::Unanswered { at, id: (*id).to_owned() });
+            return Err(OrderFault::Unanswered { at, id: (*id).to_owned() });
         }
         open = shape.calls.iter().map(String::as_str).collect();
     }
     match open.first() {
-        Some(id) => Err(Wrong::Unanswered { at: count, id: (*id).to_owned() }),
+        Some(id) => Err(OrderFault::Unanswered { at: count, id: (*id).to_owned() }),
         None => Ok(()),
     }
 }
 
 /// Checks what Anthropic asks on top, once system messages are taken out and neighbours of one role joined: a user
 /// begins. Results then stand in the user's message right after the calls, which is what [`openai`] checks.
-pub fn anthropic<'a>(shapes: impl IntoIterator<Item = &'a Shape> + Clone) -> Result<(), Wrong> {
+pub fn anthropic<'a>(shapes: impl IntoIterator<Item = &'a MessageShape> + Clone) -> Result<(), OrderFault> {
     openai(shapes.clone())?;
-    let spoken = |shape: &&Shape| !matches!(shape.role, Role::System | Role::Developer);
+    let spoken = |shape: &&MessageShape| !matches!(shape.role, Role::System | Role::Developer);
     match shapes.into_iter().enumerate().find(|(_, shape)| spoken(shape)) {
-        None => Err(Wrong::NoUser),
+        None => Err(OrderFault::NoUser),
         Some((_, shape)) if shape.role == Role::User => Ok(()),
-        Some((at, shape)) => Err(Wrong::Begins { at, role: shape.role.name() }),
+        Some((at, shape)) => Err(OrderFault::Begins { at, role: shape.role.name() }),
     }
 }
 
@@ -101,8 +101,8 @@ pub fn anthropic<'a>(shapes: impl IntoIterator<Item = &'a Shape> + Clone) -> Res
 mod tests {
     use super::*;
 
-    fn shape(role: Role, calls: &[&str], answers: Option<&str>) -> Shape {
-        Shape {
+    fn shape(role: Role, calls: &[&str], answers: Option<&str>) -> MessageShape {
+        MessageShape {
             role,
             calls: calls.iter().map(|id| (*id).to_owned()).collect(),
             answers: answers.map(str::to_owned),
@@ -115,10 +115,13 @@ mod tests {
         let user = shape(Role::User, &[], None);
         assert_eq!(openai([&user, &ask, &done("b"), &done("a"), &user]), Ok(()));
         let id = |s: &str| s.to_owned();
-        assert_eq!(openai([&user, &done("a")]), Err(Wrong::Orphan { at: 1, id: id("a") }));
-        assert_eq!(openai([&user, &ask, &done("a"), &user]), Err(Wrong::Unanswered { at: 3, id: id("b") }));
-        assert_eq!(openai([&ask, &done("a")]), Err(Wrong::Unanswered { at: 2, id: id("b") }));
-        assert_eq!(openai([&ask, &done("a"), &done("a")]), Err(Wrong::Orphan { at: 2, id: id("a") }));
+        assert_eq!(openai([&user, &done("a")]), Err(OrderFault::Orphan { at: 1, id: id("a") }));
+        assert_eq!(
+            openai([&user, &ask, &done("a"), &user]),
+            Err(OrderFault::Unanswered { at: 3, id: id("b") })
+        );
+        assert_eq!(openai([&ask, &done("a")]), Err(OrderFault::Unanswered { at: 2, id: id("b") }));
+        assert_eq!(openai([&ask, &done("a"), &done("a")]), Err(OrderFault::Orphan { at: 2, id: id("a") }));
     }
 
     #[test]
@@ -126,7 +129,7 @@ mod tests {
         let of = |role| shape(role, &[], None);
         let (system, user, model) = (of(Role::System), of(Role::User), of(Role::Assistant));
         assert_eq!(anthropic([&system, &user, &model]), Ok(()));
-        assert_eq!(anthropic([&system, &model, &user]), Err(Wrong::Begins { at: 1, role: "assistant" }));
-        assert_eq!(anthropic([&system]), Err(Wrong::NoUser));
+        assert_eq!(anthropic([&system, &model, &user]), Err(OrderFault::Begins { at: 1, role: "assistant" }));
+        assert_eq!(anthropic([&system]), Err(OrderFault::NoUser));
     }
 }

@@ -206,7 +206,7 @@ fn operand(entry: &Entry) -> Span {
 
 /// A thread's entries and heads, wherever they are kept. For a fork, entries up to its base are those of the thread
 /// it left.
-pub trait Source {
+pub trait EntrySource {
     /// What can go wrong when looking something up.
     type Error;
 
@@ -220,12 +220,13 @@ pub trait Source {
     fn record(&self, seq: Seq) -> Result<Record, Self::Error>;
 
     /// Another thread of the session, to be looked up: one that this thread was spawned from.
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Self::Error> + '_>, Self::Error>;
+    fn above(&self, thread: &ThreadId)
+    -> Result<Box<dyn EntrySource<Error = Self::Error> + '_>, Self::Error>;
 }
 
 /// Every entry after `after` with its head, the newest first, also those that were gone back from: no more is read than is
 /// taken. [`View::back`](crate::View::back) walks the path alone.
-pub fn back<S: Source + ?Sized>(
+pub fn back<S: EntrySource + ?Sized>(
     source: &S,
     after: Seq,
 ) -> impl Iterator<Item = Result<(Seq, Head), S::Error>> + '_ {

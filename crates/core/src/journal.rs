@@ -6,11 +6,11 @@
 
 mod line;
 
-pub(crate) use line::Line;
+pub(crate) use line::LineWriter;
 pub use line::{BadLine, decode, encode};
 
 use crate::message::Message;
-use crate::raw::Raw;
+use crate::raw::RawJson;
 use crate::{Seq, Span, ThreadId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -90,7 +90,7 @@ pub enum Entry {
         /// What it is about, such as `playbook`.
         about: String,
         /// What is noted, a JSON value.
-        value: Raw,
+        value: RawJson,
     },
 }
 
@@ -100,9 +100,9 @@ pub struct Setup {
     /// The system prompt.
     pub system: Option<String>,
     /// Tool definitions, a JSON array in `dialect`'s form.
-    pub tools: Option<Raw>,
+    pub tools: Option<RawJson>,
     /// Other parameters of the request, a JSON object.
-    pub params: Option<Raw>,
+    pub params: Option<RawJson>,
     /// Whose form `tools` and `params` have.
     pub dialect: Option<String>,
 }
@@ -295,7 +295,7 @@ pub struct Sent {
     pub purpose: Option<String>,
     /// How far the client's own transcript went, for a request that a client sent through the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
+    pub mark: Option<TranscriptMark>,
 }
 
 /// Where a client's transcript stood when it was sent, and which of its elements are which entries.
@@ -303,7 +303,7 @@ pub struct Sent {
 /// A client sends everything each time. The mark says how much of it is known: by it the next request is placed, and by it
 /// the client's own bytes are found again for what is still shown.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Mark {
+pub struct TranscriptMark {
     /// The first element that was taken in with this request. Those before it, from where the mark before ended, are the
     /// reply as the client tells it.
     pub from: u32,
@@ -315,7 +315,7 @@ pub struct Mark {
     /// How the elements from `from` on became entries, in order: so many elements are so many entries, so many times.
     /// The entries are the messages of this thread since the reply before, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<Group>,
+    pub groups: Vec<ElementGroup>,
     /// True for a request that only the gateway knows of: it answered calls of its own tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inner: bool,
@@ -328,7 +328,7 @@ pub struct Mark {
 /// Elements of a client's transcript that are entries of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "[u32; 3]", into = "[u32; 3]")]
-pub struct Group {
+pub struct ElementGroup {
     /// Elements; 0 for entries that the client does not know of.
     pub elements: u32,
     /// Entries.
@@ -337,14 +337,14 @@ pub struct Group {
     pub times: u32,
 }
 
-impl From<[u32; 3]> for Group {
+impl From<[u32; 3]> for ElementGroup {
     fn from([elements, entries, times]: [u32; 3]) -> Self {
         Self { elements, entries, times }
     }
 }
 
-impl From<Group> for [u32; 3] {
-    fn from(group: Group) -> Self {
+impl From<ElementGroup> for [u32; 3] {
+    fn from(group: ElementGroup) -> Self {
         [group.elements, group.entries, group.times]
     }
 }

@@ -15,23 +15,23 @@ mod trim;
 pub use cut::{Block, Blocks};
 pub(crate) use trim::clipped;
 
-use crate::budget::{Budget, Preset, Rule, Truncate, Verdict};
-use crate::head::{Kind, Source};
+use crate::budget::{Budget, BudgetRule, BudgetVerdict, Preset, Truncate};
+use crate::head::{EntrySource, Kind};
 use crate::journal::{EditKind, Entry, Replace};
-use crate::view::Item;
+use crate::view::ShownItem;
 use crate::{Meter, Seq, Span, View};
 use serde::Serialize;
 
 /// What a round has tried and was refused, so that it does not try again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tried {
+pub struct LadderTried {
     /// A summary could not be had.
     pub condense: bool,
 }
 
 /// One thing to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum LadderStep {
     /// Show placeholders or clipped texts in place of what entries say.
     Replace {
         /// Why.
@@ -73,7 +73,7 @@ crate::names! {
     Rung { Trim = "trim", Condense = "condense", Truncate = "truncate", Clip = "clip" }
 }
 
-impl Step {
+impl LadderStep {
     /// Which rung it stands on.
     pub const fn rung(&self) -> Rung {
         match self {
@@ -95,46 +95,46 @@ impl Step {
 
 /// What is to be done now.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Next {
+pub enum LadderNext {
     /// Nothing: there is room, or nothing that is worth a change.
     Rest,
     /// This.
-    Do(Step),
+    Do(LadderStep),
     /// Nothing helps: what must stay is more than what is usable.
     Floor(Floor),
 }
 
 /// The next step for `view` under `budget`.
-pub fn next<S: Source + ?Sized>(
+pub fn next<S: EntrySource + ?Sized>(
     view: &View,
     source: &S,
     budget: &Budget,
     meter: Meter,
-    tried: Tried,
-) -> Result<Next, S::Error> {
+    tried: LadderTried,
+) -> Result<LadderNext, S::Error> {
     let verdict = budget.will_manage(view);
     if !verdict.will_manage {
-        return Ok(Next::Rest);
+        return Ok(LadderNext::Rest);
     }
     let blocks = Blocks::of(view, source)?;
     let scene = Scene { view, source, budget, meter, verdict, blocks };
     if let Some(floor) = scene.hopeless()? {
-        return Ok(Next::Floor(floor));
+        return Ok(LadderNext::Floor(floor));
     }
     if let Some(step) = scene.early(tried)? {
-        return Ok(Next::Do(step));
+        return Ok(LadderNext::Do(step));
     }
-    if verdict.rule == Rule::HardGate { scene.late(tried) } else { Ok(Next::Rest) }
+    if verdict.rule == BudgetRule::HardGate { scene.late(tried) } else { Ok(LadderNext::Rest) }
 }
 
 /// The step that condenses now, whether or not there is room: everything but what is kept. `None` when that is too
 /// little, or when nothing was said since the last time.
-pub fn condense_now<S: Source + ?Sized>(
+pub fn condense_now<S: EntrySource + ?Sized>(
     view: &View,
     source: &S,
     budget: &Budget,
     meter: Meter,
-) -> Result<Option<Step>, S::Error> {
+) -> Result<Option<LadderStep>, S::Error> {
     if let Some(edit) = view.edits().last() {
         let edit = source.head(edit)?;
         if edit.kind == Kind::Condense && edit.items == source.head(view.last())?.items {
@@ -146,13 +146,13 @@ pub fn condense_now<S: Source + ?Sized>(
 
 /// The step that leaves the last `turns` turns of the user, whether or not there is room: a marker in place of all
 /// before them. `None` when there are no more than that, or when a marker would be no smaller.
-pub fn bound_turns<S: Source + ?Sized>(
+pub fn bound_turns<S: EntrySource + ?Sized>(
     view: &View,
     source: &S,
     budget: &Budget,
     meter: Meter,
     turns: u32,
-) -> Result<Option<Step>, S::Error> {
+) -> Result<Option<LadderStep>, S::Error> {
     Scene::by_hand(view, source, budget, meter)?.truncate_turns(turns)
 }
 
@@ -162,22 +162,22 @@ struct Scene<'a, S: ?Sized> {
     source: &'a S,
     budget: &'a Budget,
     meter: Meter,
-    verdict: Verdict,
+    verdict: BudgetVerdict,
     blocks: Blocks,
 }
 
-impl<'a, S: Source + ?Sized> Scene<'a, S> {
+impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     /// The scene of a step that someone asked for.
     fn by_hand(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
-        let verdict = Verdict { rule: Rule::ByHand, ..budget.will_manage(view) };
+        let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..budget.will_manage(view) };
         Ok(Self { view, source, budget, meter, verdict, blocks: Blocks::of(view, source)? })
     }
 
     /// Steps that are taken for their worth: each must free enough to pay for the break of the prefix.
-    fn early(&self, tried: Tried) -> Result<Option<Step>, S::Error> {
+    fn early(&self, tried: LadderTried) -> Result<Option<LadderStep>, S::Error> {
         let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
-        let only_tools = self.verdict.rule == Rule::ToolBudget;
-        let full = self.verdict.rule == Rule::HardGate;
+        let only_tools = self.verdict.rule == BudgetRule::ToolBudget;
+        let full = self.verdict.rule == BudgetRule::HardGate;
         if full && let Some(step) = self.clip_large()? {
             return Ok(Some(step));
         }
@@ -200,9 +200,9 @@ impl<'a, S: Source + ?Sized> Scene<'a, S> {
     /// Before the window is full a step must pay for itself. Everything behind it has to be put into the provider's
     /// cache again; what it frees is no longer read from there by the requests to come, and half as many are to be
     /// expected as there have been.
-    fn if_worth(&self, step: Step) -> Result<Option<Step>, S::Error> {
+    fn if_worth(&self, step: LadderStep) -> Result<Option<LadderStep>, S::Error> {
         // The other presets act at their marks, whatever it costs: that is what they are for.
-        if self.verdict.rule == Rule::HardGate || self.budget.policy.preset != Preset::Komado {
+        if self.verdict.rule == BudgetRule::HardGate || self.budget.policy.preset != Preset::Komado {
             return Ok(Some(step));
         }
         let (from, freed) = self.reach(&step);
@@ -214,9 +214,9 @@ impl<'a, S: Source + ?Sized> Scene<'a, S> {
     }
 
     /// Where a step begins to change the view, and what it frees.
-    fn reach(&self, step: &Step) -> (Seq, u64) {
+    fn reach(&self, step: &LadderStep) -> (Seq, u64) {
         match step {
-            Step::Replace { replace, .. } => {
+            LadderStep::Replace { replace, .. } => {
                 let outputs = &self.blocks.outputs;
                 let was = |seq| {
                     outputs.binary_search_by_key(&seq, |item| item.seq).map_or(0, |i| outputs[i].tokens)
@@ -224,7 +224,7 @@ impl<'a, S: Source + ?Sized> Scene<'a, S> {
                 let freed = replace.iter().map(|r| u64::from(was(r.seq).saturating_sub(r.tokens))).sum();
                 (replace.first().map_or(0, |r| r.seq), freed)
             }
-            Step::Condense { hide, .. } | Step::Truncate { hide, .. } => {
+            LadderStep::Condense { hide, .. } | LadderStep::Truncate { hide, .. } => {
                 let inside = |b: &&Block| hide.iter().any(|span| span.meets(b.extent));
                 let free: u64 = self.blocks.row.iter().filter(inside).map(|b| b.free).sum();
                 (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.budget.summary()))
@@ -233,26 +233,26 @@ impl<'a, S: Source + ?Sized> Scene<'a, S> {
     }
 
     /// Steps that are taken because the request would not fit: any gain will do.
-    fn late(&self, tried: Tried) -> Result<Next, S::Error> {
+    fn late(&self, tried: LadderTried) -> Result<LadderNext, S::Error> {
         if self.budget.policy.rungs.condense
             && !tried.condense
             && let Some(step) = self.condense(1, 1)
         {
-            return Ok(Next::Do(step));
+            return Ok(LadderNext::Do(step));
         }
         for step in [Self::truncate, Self::clip_outputs, Self::truncate_rest, Self::truncate_all] {
             if let Some(step) = step(self)? {
-                return Ok(Next::Do(step));
+                return Ok(LadderNext::Do(step));
             }
         }
         // What a user asks for is worth more than half of the room for an answer.
         if self.tokens() <= self.budget.stretch() {
-            return Ok(Next::Rest);
+            return Ok(LadderNext::Rest);
         }
         Ok(match self.clip_requests()? {
-            Some(step) => Next::Do(step),
-            None if self.tokens() <= self.budget.most() => Next::Rest,
-            None => Next::Floor(self.floor()?),
+            Some(step) => LadderNext::Do(step),
+            None if self.tokens() <= self.budget.most() => LadderNext::Rest,
+            None => LadderNext::Floor(self.floor()?),
         })
     }
 
@@ -261,7 +261,7 @@ impl<'a, S: Source + ?Sized> Scene<'a, S> {
         self.verdict.tokens
     }
 
-    fn truncate(&self) -> Result<Option<Step>, S::Error> {
+    fn truncate(&self) -> Result<Option<LadderStep>, S::Error> {
         if self.budget.policy.rungs.truncate == Truncate::Half
             && let Some(step) = self.truncate_half()?
         {
@@ -353,7 +353,7 @@ impl std::fmt::Display for Floor {
     }
 }
 
-impl<S: Source + ?Sized> Scene<'_, S> {
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// What must stay, when that alone is more than a request may have: then nothing is done at all.
     fn hopeless(&self) -> Result<Option<Floor>, S::Error> {
         if self.tokens() <= self.budget.most() {
@@ -390,7 +390,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         Ok(floor)
     }
 
-    fn least(&self, item: &Item) -> Result<u64, S::Error> {
+    fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
         let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
             return Ok(u64::from(item.tokens));
         };

@@ -31,11 +31,11 @@ pub mod thread;
 pub mod view;
 
 pub use address::{Address, BadId, SessionId, ThreadId};
-pub use admit::{Refusal, admit};
+pub use admit::{EntryRefusal, admit};
 pub use digest::Digest;
-pub use head::{Head, Kind, Source};
+pub use head::{EntrySource, Head, Kind};
 pub use journal::{Entry, Record};
-pub use message::{Message, Part, Role};
+pub use message::{Message, MessagePart, Role};
 pub use meter::Meter;
 pub use view::View;
 

@@ -4,7 +4,7 @@
 //! that dialect alone. Bytes that are not text (images, large outputs) live in blobs and are named here, so a message
 //! in memory is never larger than its words.
 
-use crate::raw::Raw;
+use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 
 /// Who speaks.
@@ -38,7 +38,7 @@ pub struct Opaque {
     /// Whose it is, such as `openai` or `anthropic`.
     pub dialect: String,
     /// The JSON itself.
-    pub json: Raw,
+    pub json: RawJson,
 }
 
 /// Where a whole output is kept when the message holds less than all of it.
@@ -110,18 +110,18 @@ pub struct Call {
     /// Function or custom.
     pub kind: CallKind,
     /// Fields of the call that only its dialect knows (thought signatures, for one).
-    pub extra: Option<Raw>,
+    pub extra: Option<RawJson>,
 }
 
 /// What a tool answered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// The call it answers.
     pub call_id: String,
     /// The tool, when known.
     pub name: Option<String>,
     /// What the model is shown: text and images.
-    pub content: Vec<Part>,
+    pub content: Vec<MessagePart>,
     /// True when the tool reported an error.
     pub is_error: bool,
     /// The whole output, when `content` is only a part of it.
@@ -132,10 +132,10 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Words of a tool in answer to a call.
     pub fn text(call_id: impl Into<String>, name: Option<String>, text: impl Into<String>) -> Self {
-        let (call_id, content) = (call_id.into(), vec![Part::text(text)]);
+        let (call_id, content) = (call_id.into(), vec![MessagePart::text(text)]);
         let (is_error, output_ref, duration_ms, interrupted) = (false, None, None, false);
         Self { call_id, name, content, is_error, output_ref, duration_ms, interrupted }
     }
@@ -143,7 +143,7 @@ impl Outcome {
 
 /// One piece of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum MessagePart {
     /// Words.
     Text {
         /// The words.
@@ -161,7 +161,7 @@ pub enum Part {
     /// A request to run a tool.
     Call(Call),
     /// A tool's answer.
-    Result(Outcome),
+    Result(ToolOutcome),
     /// What the model thought before it spoke; never edited, because it may be signed.
     Reasoning {
         /// The thought, as far as it is shown.
@@ -173,7 +173,7 @@ pub enum Part {
     Opaque(Opaque),
 }
 
-impl Part {
+impl MessagePart {
     /// Plain words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), extra: None }
@@ -188,7 +188,7 @@ pub struct Message {
     /// The speaker's own name, where there are several.
     pub name: Option<String>,
     /// What is said, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Fields of the message that only one dialect knows.
     pub extra: Option<Opaque>,
 }
@@ -196,26 +196,26 @@ pub struct Message {
 impl Message {
     /// A message of one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self::of(role, vec![Part::text(text)])
+        Self::of(role, vec![MessagePart::text(text)])
     }
 
     /// A message of `parts`.
-    pub fn of(role: Role, parts: Vec<Part>) -> Self {
+    pub fn of(role: Role, parts: Vec<MessagePart>) -> Self {
         Self { role, name: None, parts, extra: None }
     }
 
     /// The calls this message makes.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Call(call) => Some(call),
+            MessagePart::Call(call) => Some(call),
             _ => None,
         })
     }
 
     /// The tool's answer this message carries.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub fn outcome(&self) -> Option<&ToolOutcome> {
         self.parts.iter().find_map(|part| match part {
-            Part::Result(outcome) => Some(outcome),
+            MessagePart::Result(outcome) => Some(outcome),
             _ => None,
         })
     }
@@ -230,27 +230,31 @@ impl Message {
     /// The same message with `text` in place of what it says; role, calls and pairing stay.
     pub fn saying(&self, text: &str) -> Self {
         let mut message = self.clone();
-        match message.parts.iter_mut().find_map(|p| if let Part::Result(o) = p { Some(o) } else { None }) {
-            Some(outcome) => outcome.content = vec![Part::text(text)],
+        match message
+            .parts
+            .iter_mut()
+            .find_map(|p| if let MessagePart::Result(o) = p { Some(o) } else { None })
+        {
+            Some(outcome) => outcome.content = vec![MessagePart::text(text)],
             None => {
-                message.parts.retain(|p| matches!(p, Part::Call(_) | Part::Reasoning { .. }));
+                message.parts.retain(|p| matches!(p, MessagePart::Call(_) | MessagePart::Reasoning { .. }));
                 let at = message
                     .parts
                     .iter()
-                    .position(|p| matches!(p, Part::Call(_)))
+                    .position(|p| matches!(p, MessagePart::Call(_)))
                     .unwrap_or(message.parts.len());
-                message.parts.insert(at, Part::text(text));
+                message.parts.insert(at, MessagePart::text(text));
             }
         }
         message
     }
 }
 
-fn collect_words<'a>(parts: &'a [Part], words: &mut Vec<&'a str>) {
+fn collect_words<'a>(parts: &'a [MessagePart], words: &mut Vec<&'a str>) {
     for part in parts {
         match part {
-            Part::Text { text, .. } => words.push(text),
-            Part::Result(outcome) => collect_words(&outcome.content, words),
+            MessagePart::Text { text, .. } => words.push(text),
+            MessagePart::Result(outcome) => collect_words(&outcome.content, words),
             _ => {}
         }
     }

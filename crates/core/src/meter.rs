@@ -10,10 +10,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::clip::Decoder;
+use crate::clip::Utf8Decoder;
 use crate::journal::Setup;
-use crate::message::{Call, ImageSource, Message, Opaque, Outcome, Part};
-use crate::raw::Raw;
+use crate::message::{Call, ImageSource, Message, MessagePart, Opaque, ToolOutcome};
+use crate::raw::RawJson;
 use bpe_openai::Tokenizer;
 use std::borrow::Cow;
 use std::mem;
@@ -158,7 +158,7 @@ pub struct Counter {
     open: String,
     /// How long `open` was after it was last split.
     mark: usize,
-    decoder: Decoder,
+    decoder: Utf8Decoder,
     /// How many bytes were split so far, some of them again and again.
     #[cfg(test)]
     work: usize,
@@ -171,7 +171,7 @@ impl Counter {
             settled: 0,
             open: String::new(),
             mark: 0,
-            decoder: Decoder::default(),
+            decoder: Utf8Decoder::default(),
             #[cfg(test)]
             work: 0,
         }
@@ -261,18 +261,18 @@ impl Meter {
         self.overhead() + name + parts + self.opaque(message.extra.as_ref())
     }
 
-    fn part(self, part: &Part) -> u64 {
+    fn part(self, part: &MessagePart) -> u64 {
         match part {
-            Part::Text { text, extra } => self.units(text) + self.opaque(extra.as_ref()),
-            Part::Image { source, .. } => image(source),
-            Part::Call(call) => self.units(&asked(call)) + self.raw(call.extra.as_ref()),
-            Part::Result(outcome) => {
+            MessagePart::Text { text, extra } => self.units(text) + self.opaque(extra.as_ref()),
+            MessagePart::Image { source, .. } => image(source),
+            MessagePart::Call(call) => self.units(&asked(call)) + self.raw(call.extra.as_ref()),
+            MessagePart::Result(outcome) => {
                 let content: u64 = outcome.content.iter().map(|part| self.part(part)).sum();
                 self.units(&heading(outcome, " ")) + content
             }
             // The signature is left out: a provider checks its seal and takes it off; the model reads the thought.
-            Part::Reasoning { text, .. } => self.units(text),
-            Part::Opaque(opaque) => self.opaque(Some(opaque)),
+            MessagePart::Reasoning { text, .. } => self.units(text),
+            MessagePart::Opaque(opaque) => self.opaque(Some(opaque)),
         }
     }
 
@@ -280,18 +280,18 @@ impl Meter {
         self.raw(opaque.map(|opaque| &opaque.json))
     }
 
-    fn raw(self, raw: Option<&Raw>) -> u64 {
+    fn raw(self, raw: Option<&RawJson>) -> u64 {
         raw.map_or(0, |raw| self.units(raw.get()))
     }
 
     /// As the padded count's original has it: texts, images, calls and results; anything else is nothing.
-    fn known(self, part: &Part) -> u64 {
+    fn known(self, part: &MessagePart) -> u64 {
         match part {
-            Part::Text { text, .. } => self.units(text),
-            Part::Image { source, .. } => image(source),
-            Part::Call(call) => self.units(&asked(call)),
-            Part::Result(outcome) => self.units(&answered(outcome)),
-            Part::Reasoning { .. } | Part::Opaque(_) => 0,
+            MessagePart::Text { text, .. } => self.units(text),
+            MessagePart::Image { source, .. } => image(source),
+            MessagePart::Call(call) => self.units(&asked(call)),
+            MessagePart::Result(outcome) => self.units(&answered(outcome)),
+            MessagePart::Reasoning { .. } | MessagePart::Opaque(_) => 0,
         }
     }
 
@@ -308,18 +308,18 @@ fn asked(call: &Call) -> String {
     format!("Tool: {}\nArguments: {}", call.name, call.arguments)
 }
 
-fn heading(outcome: &Outcome, before_error: &str) -> String {
+fn heading(outcome: &ToolOutcome, before_error: &str) -> String {
     let error = if outcome.is_error { format!("{before_error}[Error]") } else { String::new() };
     format!("Tool Result ({}){error}", outcome.call_id)
 }
 
 /// A result in one text, in which a picture is only mentioned.
-fn answered(outcome: &Outcome) -> String {
+fn answered(outcome: &ToolOutcome) -> String {
     let mut text = heading(outcome, "\n");
     for part in &outcome.content {
         let line = match part {
-            Part::Text { text, .. } => text,
-            Part::Image { .. } => "[Image content]",
+            MessagePart::Text { text, .. } => text,
+            MessagePart::Image { .. } => "[Image content]",
             _ => continue,
         };
         text.push('\n');

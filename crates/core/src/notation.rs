@@ -55,11 +55,11 @@ mod write;
 
 pub use line::{columns as width, grouped, shown, tamed};
 
-use crate::head::Source;
+use crate::head::EntrySource;
 use crate::journal::{Anchor, Entry, Record, Share, Slice};
-use crate::view::{Item, What};
+use crate::view::{ItemSource, ShownItem};
 use crate::{ThreadId, View};
-use line::Line;
+use line::NotationLine;
 
 /// One entry as one line, without a line break. Nothing but the timestamp is left out.
 pub fn entry(record: &Record) -> String {
@@ -75,7 +75,7 @@ pub fn brief(record: &Record, width: usize) -> String {
 /// others begins with what it stands for: `2..4 condense@7 summary "…" ~80`. What a spawned thread sees of those above it
 /// comes first, each line with the thread it is from: `root@3 user "…" ~5`, under a line with the slice's heading:
 /// `of root@12 0.8 "…" ~1200`.
-pub fn each_item<S: Source + ?Sized>(
+pub fn each_item<S: EntrySource + ?Sized>(
     view: &View,
     source: &S,
     width: usize,
@@ -95,16 +95,16 @@ pub fn each_item<S: Source + ?Sized>(
 }
 
 /// One thing the model sees, as one line of at most `width` columns.
-pub fn item<S: Source + ?Sized>(item: &Item, source: &S, width: usize) -> Result<String, S::Error> {
+pub fn item<S: EntrySource + ?Sized>(item: &ShownItem, source: &S, width: usize) -> Result<String, S::Error> {
     let record = source.record(item.seq)?;
     Ok(match item.what {
-        What::Said(_) => ink(&write::said(&record), width),
-        What::Shown => ink(&write::shown(&record), width),
-        What::Replaced(by) => replaced(&record, &source.record(by)?, item.tokens, width),
+        ItemSource::Said(_) => ink(&write::said(&record), width),
+        ItemSource::Shown => ink(&write::shown(&record), width),
+        ItemSource::Replaced(by) => replaced(&record, &source.record(by)?, item.tokens, width),
     })
 }
 
-fn ink(line: &Line<'_>, width: usize) -> String {
+fn ink(line: &NotationLine<'_>, width: usize) -> String {
     if width == usize::MAX { line.whole() } else { line.fit(width) }
 }
 
@@ -123,7 +123,7 @@ fn replaced(record: &Record, by: &Record, tokens: u32, width: usize) -> String {
 // What a spawned thread sees of those above it, as lines that say whose each is.
 
 /// The setups of the threads above, the root's first.
-fn setups<S: Source + ?Sized>(
+fn setups<S: EntrySource + ?Sized>(
     share: &Share,
     source: &S,
     width: usize,
@@ -141,7 +141,7 @@ fn setups<S: Source + ?Sized>(
 }
 
 /// The slices, each with its heading and what it keeps.
-fn slices<S: Source + ?Sized>(
+fn slices<S: EntrySource + ?Sized>(
     share: &Share,
     source: &S,
     width: usize,
@@ -160,10 +160,10 @@ fn slices<S: Source + ?Sized>(
 }
 
 /// One item of a thread above, in part where the slice says so; an anchor of the thread's own line in brief.
-fn seen<S: Source + ?Sized>(
+fn seen<S: EntrySource + ?Sized>(
     share: &Share,
     slice: &Slice,
-    shown: &Item,
+    shown: &ShownItem,
     source: &S,
     width: usize,
 ) -> Result<String, S::Error> {

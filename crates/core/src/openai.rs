@@ -3,8 +3,10 @@
 //! `current.jsonl`, transcripts people bring along and the journal's own message lines all look like this, so the
 //! codec lives beside the message. Reading keeps what it does not know; writing gives what the API accepts.
 
-use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
-use crate::raw::{self, BadField, Object, Raw};
+use crate::message::{
+    Call, CallKind, ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome,
+};
+use crate::raw::{self, BadField, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 
@@ -44,7 +46,7 @@ pub enum BadMessage {
 
 /// Whose parts a content array may hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MessageForm {
     /// The chat API's.
     Chat,
     /// The journal's, which has a few of its own.
@@ -53,15 +55,15 @@ pub(crate) enum Form {
 
 /// Reads one message from one JSON object.
 pub fn read(text: &str) -> Result<Message, BadMessage> {
-    let object = Object::parse(text).map_err(|e| BadMessage::Json(e.to_string()))?;
-    let mut message = from_object(&object, Form::Chat)?;
+    let object = RawObject::parse(text).map_err(|e| BadMessage::Json(e.to_string()))?;
+    let mut message = from_object(&object, MessageForm::Chat)?;
     raw::check(text).map_err(|why| BadMessage::Shape(why.into()))?;
     message.extra = object.rest(&KNOWN).map(|json| Opaque { dialect: DIALECT.into(), json });
     Ok(message)
 }
 
 /// Reads the known fields of a message; journal lines use it too.
-pub(crate) fn from_object(object: &Object<'_>, form: Form) -> Result<Message, BadMessage> {
+pub(crate) fn from_object(object: &RawObject<'_>, form: MessageForm) -> Result<Message, BadMessage> {
     let role: String = object.read("role")?.ok_or_else(|| BadMessage::Role("(none)".into()))?;
     let role = Role::named(&role).ok_or(BadMessage::Role(format!("{role:?}")))?;
     let mut parts = match object.get("content") {
@@ -71,14 +73,14 @@ pub(crate) fn from_object(object: &Object<'_>, form: Form) -> Result<Message, Ba
     let mut name: Option<String> = object.read("name")?;
     if let Some(calls) = object.read::<Vec<&RawValue>>("tool_calls")? {
         for call in calls {
-            parts.push(Part::Call(read_call(call)?));
+            parts.push(MessagePart::Call(read_call(call)?));
         }
     }
     if role == Role::Tool {
         let tool: Option<String> = object.read("tool_name")?;
-        parts = vec![Part::Result(Outcome {
+        parts = vec![MessagePart::Result(ToolOutcome {
             call_id: object.read("tool_call_id")?.unwrap_or_default(),
-            name: tool.or_else(|| if form == Form::Chat { name.take() } else { None }),
+            name: tool.or_else(|| if form == MessageForm::Chat { name.take() } else { None }),
             content: parts,
             is_error: object.read("is_error")?.unwrap_or(false),
             output_ref: object.read::<OutputRef>("output_ref")?,
@@ -86,16 +88,18 @@ pub(crate) fn from_object(object: &Object<'_>, form: Form) -> Result<Message, Ba
             interrupted: object.read("interrupted")?.unwrap_or(false),
         })];
     } else if parts.is_empty() {
-        parts.push(Part::text(""));
+        parts.push(MessagePart::text(""));
     }
     Ok(Message { role, name, parts, extra: None })
 }
 
-fn read_content(content: &RawValue, form: Form) -> Result<Vec<Part>, BadMessage> {
+fn read_content(content: &RawValue, form: MessageForm) -> Result<Vec<MessagePart>, BadMessage> {
     let json =
         |e: serde_json::Error| BadMessage::Field(BadField { key: "content".into(), why: e.to_string() });
     match content.get().as_bytes().first() {
-        Some(b'"') => Ok(vec![Part::text(serde_json::from_str::<String>(content.get()).map_err(json)?)]),
+        Some(b'"') => {
+            Ok(vec![MessagePart::text(serde_json::from_str::<String>(content.get()).map_err(json)?)])
+        }
         Some(b'[') => {
             let parts: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(json)?;
             parts.into_iter().map(|part| read_part(part, form)).collect()
@@ -104,65 +108,66 @@ fn read_content(content: &RawValue, form: Form) -> Result<Vec<Part>, BadMessage>
     }
 }
 
-fn read_part(part: &RawValue, form: Form) -> Result<Part, BadMessage> {
-    let object = Object::parse(part.get()).map_err(|e| BadMessage::Shape(format!("a content part: {e}")))?;
+fn read_part(part: &RawValue, form: MessageForm) -> Result<MessagePart, BadMessage> {
+    let object =
+        RawObject::parse(part.get()).map_err(|e| BadMessage::Shape(format!("a content part: {e}")))?;
     let kind: String =
         object.read("type")?.ok_or_else(|| BadMessage::Shape("a content part has no `type`".into()))?;
-    let opaque = || Part::Opaque(Opaque { dialect: DIALECT.into(), json: Raw::from_value(part) });
+    let opaque = || MessagePart::Opaque(Opaque { dialect: DIALECT.into(), json: RawJson::from_value(part) });
     Ok(match (kind.as_str(), form) {
-        ("text", _) => Part::Text {
+        ("text", _) => MessagePart::Text {
             text: object.read("text")?.unwrap_or_default(),
             extra: object.rest(&["type", "text"]).map(|json| Opaque { dialect: DIALECT.into(), json }),
         },
-        ("image_url", Form::Chat) => read_image(&object)?.unwrap_or_else(opaque),
-        (_, Form::Chat) => opaque(),
-        (_, Form::Journal) => read_own_part(part, &object, &kind)?,
+        ("image_url", MessageForm::Chat) => read_image(&object)?.unwrap_or_else(opaque),
+        (_, MessageForm::Chat) => opaque(),
+        (_, MessageForm::Journal) => read_own_part(part, &object, &kind)?,
     })
 }
 
 /// Parts that only the journal writes.
-fn read_own_part(part: &RawValue, object: &Object<'_>, kind: &str) -> Result<Part, BadMessage> {
+fn read_own_part(part: &RawValue, object: &RawObject<'_>, kind: &str) -> Result<MessagePart, BadMessage> {
     let lacks = |field: &str| BadMessage::Shape(format!("a part of type {kind:?} has no `{field}`"));
     Ok(match kind {
         "image" => {
             let source = serde_json::from_str(part.get());
             let source = source.map_err(|e| BadMessage::Shape(format!("an image part: {e}")))?;
-            Part::Image { source, detail: object.read("detail")? }
+            MessagePart::Image { source, detail: object.read("detail")? }
         }
-        "marked_text" => Part::Text {
+        "marked_text" => MessagePart::Text {
             text: object.read("text")?.ok_or_else(|| lacks("text"))?,
             extra: Some(read_opaque(object)?),
         },
-        "reasoning" => Part::Reasoning {
+        "reasoning" => MessagePart::Reasoning {
             text: object.read("text")?.unwrap_or_default(),
             signature: object.read("signature")?,
         },
-        "tool_call" => Part::Call(read_call(object.get("call").ok_or_else(|| lacks("call"))?)?),
-        "opaque" => Part::Opaque(read_opaque(object)?),
+        "tool_call" => MessagePart::Call(read_call(object.get("call").ok_or_else(|| lacks("call"))?)?),
+        "opaque" => MessagePart::Opaque(read_opaque(object)?),
         _ => return Err(BadMessage::Shape(format!("unknown part type {kind:?}"))),
     })
 }
 
-pub(crate) fn read_opaque(object: &Object<'_>) -> Result<Opaque, BadMessage> {
+pub(crate) fn read_opaque(object: &RawObject<'_>) -> Result<Opaque, BadMessage> {
     // Here `null` is a value like any other: whatever was written must be readable.
     let json = object.0.iter().rev().find(|(key, _)| key == "json").map(|(_, value)| *value);
     let json = json.ok_or_else(|| BadMessage::Shape("something opaque has no `json`".into()))?;
-    Ok(Opaque { dialect: object.read("dialect")?.unwrap_or_default(), json: Raw::from_value(json) })
+    Ok(Opaque { dialect: object.read("dialect")?.unwrap_or_default(), json: RawJson::from_value(json) })
 }
 
 /// `image_url` with nothing but a URL and a detail; anything more is kept opaque.
-fn read_image(object: &Object<'_>) -> Result<Option<Part>, BadMessage> {
+fn read_image(object: &RawObject<'_>) -> Result<Option<MessagePart>, BadMessage> {
     let Some(inner) = object.get("image_url") else { return Ok(None) };
-    let Ok(image) = Object::parse(inner.get()) else { return Ok(None) };
+    let Ok(image) = RawObject::parse(inner.get()) else { return Ok(None) };
     if object.rest(&["type", "image_url"]).is_some() || image.rest(&["url", "detail"]).is_some() {
         return Ok(None);
     }
     let Some(url) = image.read::<String>("url")? else { return Ok(None) };
-    Ok(Some(Part::Image { source: ImageSource::Url { url }, detail: image.read("detail")? }))
+    Ok(Some(MessagePart::Image { source: ImageSource::Url { url }, detail: image.read("detail")? }))
 }
 
 fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
-    let object = Object::parse(call.get()).map_err(|e| BadMessage::Shape(format!("a tool call: {e}")))?;
+    let object = RawObject::parse(call.get()).map_err(|e| BadMessage::Shape(format!("a tool call: {e}")))?;
     let kind = match object.read::<String>("type")?.as_deref() {
         Some("custom") => CallKind::Custom,
         _ => CallKind::Function,
@@ -170,8 +175,8 @@ fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
     let (holder, argument) = kind.fields();
     let inner =
         object.get(holder).ok_or_else(|| BadMessage::Shape(format!("a tool call has no `{holder}`")))?;
-    let inner =
-        Object::parse(inner.get()).map_err(|e| BadMessage::Shape(format!("a tool call's {holder}: {e}")))?;
+    let inner = RawObject::parse(inner.get())
+        .map_err(|e| BadMessage::Shape(format!("a tool call's {holder}: {e}")))?;
     let name: Option<String> = inner.read("name")?;
     Ok(Call {
         id: object.read("id")?.unwrap_or_default(),
@@ -183,9 +188,9 @@ fn read_call(call: &RawValue) -> Result<Call, BadMessage> {
 }
 
 /// A string by the book; some servers send an object instead, which is then kept as its text.
-fn read_arguments(inner: &Object<'_>, argument: &str) -> Result<String, BadMessage> {
+fn read_arguments(inner: &RawObject<'_>, argument: &str) -> Result<String, BadMessage> {
     match inner.get(argument) {
-        Some(value) if !value.get().starts_with('"') => Ok(Raw::from_value(value).get().to_owned()),
+        Some(value) if !value.get().starts_with('"') => Ok(RawJson::from_value(value).get().to_owned()),
         _ => Ok(inner.read(argument)?.unwrap_or_default()),
     }
 }
@@ -202,7 +207,7 @@ pub(crate) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Adds the fields of `extra` before the closing brace of `json`.
-fn splice(json: &mut Vec<u8>, extra: Option<&Raw>) {
+fn splice(json: &mut Vec<u8>, extra: Option<&RawJson>) {
     let Some(inner) = extra.and_then(|raw| raw.get().trim().strip_prefix('{')?.strip_suffix('}')) else {
         return;
     };
@@ -214,14 +219,14 @@ fn splice(json: &mut Vec<u8>, extra: Option<&Raw>) {
 }
 
 /// Gives a blob's bytes as base64, for images that travel inside the message.
-pub trait Blobs {
+pub trait BlobReader {
     /// Writes the base64 of blob `id` to `out`.
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// Writes `message` as the chat API takes it, without a line break. What the API cannot carry (reasoning, parts of
 /// other dialects) is left out; an image inside a tool's answer is named instead of shown.
-pub fn write(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(message: &Message, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"role\":\"{}\"", message.role.name())?;
     if let (Some(name), Role::System | Role::Developer | Role::User | Role::Assistant) =
         (&message.name, message.role)
@@ -247,13 +252,13 @@ pub fn write(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> i
     out.write_all(b"}")
 }
 
-fn write_content(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+fn write_content(message: &Message, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b",\"content\":")?;
-    let shown: Vec<&Part> = message.parts.iter().filter(|p| is_content(p)).collect();
+    let shown: Vec<&MessagePart> = message.parts.iter().filter(|p| is_content(p)).collect();
     match shown.as_slice() {
         [] if message.calls().next().is_some() => out.write_all(b"null"),
         [] => out.write_all(b"\"\""),
-        [Part::Text { text, extra: None }] => Ok(serde_json::to_writer(&mut *out, text)?),
+        [MessagePart::Text { text, extra: None }] => Ok(serde_json::to_writer(&mut *out, text)?),
         parts => {
             for (i, part) in parts.iter().enumerate() {
                 out.write_all(if i == 0 { b"[" } else { b"," })?;
@@ -264,24 +269,24 @@ fn write_content(message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) 
     }
 }
 
-fn is_content(part: &Part) -> bool {
+fn is_content(part: &MessagePart) -> bool {
     match part {
-        Part::Text { .. } | Part::Image { .. } => true,
-        Part::Opaque(opaque) => opaque.dialect == DIALECT,
-        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => false,
+        MessagePart::Text { .. } | MessagePart::Image { .. } => true,
+        MessagePart::Opaque(opaque) => opaque.dialect == DIALECT,
+        MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. } => false,
     }
 }
 
-fn write_part(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+fn write_part(part: &MessagePart, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     match part {
-        Part::Text { text, extra } => {
+        MessagePart::Text { text, extra } => {
             let mut json = b"{\"type\":\"text\",\"text\":".to_vec();
             serde_json::to_writer(&mut json, text)?;
             json.push(b'}');
             splice(&mut json, extra.as_ref().filter(|e| e.dialect == DIALECT).map(|e| &e.json));
             out.write_all(&json)
         }
-        Part::Image { source, detail } => {
+        MessagePart::Image { source, detail } => {
             out.write_all(b"{\"type\":\"image_url\",\"image_url\":{\"url\":")?;
             match source {
                 ImageSource::Url { url } => serde_json::to_writer(&mut *out, url)?,
@@ -299,8 +304,8 @@ fn write_part(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Re
             }
             out.write_all(b"}}")
         }
-        Part::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
-        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => Ok(()),
+        MessagePart::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
+        MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. } => Ok(()),
     }
 }
 
@@ -316,20 +321,20 @@ fn write_calls(message: &Message, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Fields of a call that another dialect left there stand under its name, and are for it alone.
-fn own_fields(extra: &Raw) -> Option<Raw> {
-    Object::parse(extra.get()).ok()?.rest(&["anthropic", "responses"])
+fn own_fields(extra: &RawJson) -> Option<RawJson> {
+    RawObject::parse(extra.get()).ok()?.rest(&["anthropic", "responses"])
 }
 
 /// The parts of a tool's answer as one text; the chat API takes no pictures there.
-fn flat_text(parts: &[Part]) -> String {
+fn flat_text(parts: &[MessagePart]) -> String {
     let shown = parts.iter().map(|part| match part {
-        Part::Text { text, .. } => text.clone(),
-        Part::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Text { text, .. } => text.clone(),
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
             format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
         }
-        Part::Image { source: ImageSource::Url { url }, .. } => format!("[image: {url}]"),
-        Part::Opaque(opaque) => opaque.json.get().to_owned(),
-        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => String::new(),
+        MessagePart::Image { source: ImageSource::Url { url }, .. } => format!("[image: {url}]"),
+        MessagePart::Opaque(opaque) => opaque.json.get().to_owned(),
+        MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. } => String::new(),
     });
     shown.collect::<Vec<_>>().join("\n")
 }
@@ -339,7 +344,7 @@ mod tests {
     use super::*;
 
     struct NoBlobs;
-    impl Blobs for NoBlobs {
+    impl BlobReader for NoBlobs {
         fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
             out.write_all(id.as_bytes())
         }
@@ -371,11 +376,12 @@ mod tests {
     #[test]
     fn what_another_dialect_left_on_a_call_stays_with_it() {
         let mut message = read(r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#).unwrap();
-        let Some(Part::Call(call)) = message.parts.iter_mut().find(|part| matches!(part, Part::Call(_)))
+        let Some(MessagePart::Call(call)) =
+            message.parts.iter_mut().find(|part| matches!(part, MessagePart::Call(_)))
         else {
             unreachable!()
         };
-        call.extra = Raw::parse(r#"{"anthropic":{"caller":1.0},"own":2}"#).ok();
+        call.extra = RawJson::parse(r#"{"anthropic":{"caller":1.0},"own":2}"#).ok();
         let mut out = Vec::new();
         write(&message, &mut NoBlobs, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

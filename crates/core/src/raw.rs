@@ -13,9 +13,9 @@ use std::fmt;
 /// A JSON value as text, on one line.
 #[derive(Clone, Serialize)]
 #[serde(transparent)]
-pub struct Raw(Box<RawValue>);
+pub struct RawJson(Box<RawValue>);
 
-impl Raw {
+impl RawJson {
     /// Checks that `text` is one JSON value and keeps it.
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         let text = text.into();
@@ -40,15 +40,15 @@ impl Raw {
     }
 }
 
-impl PartialEq for Raw {
+impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
     }
 }
 
-impl Eq for Raw {}
+impl Eq for RawJson {}
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.get())
     }
@@ -98,9 +98,9 @@ pub fn string_len(text: &str) -> Option<usize> {
 }
 
 /// The fields of a JSON object in the order they came, values untouched.
-pub struct Object<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct RawObject<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Object<'a> {
+impl<'a> RawObject<'a> {
     /// Splits `text`, which must be one JSON object.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         let mut de = serde_json::Deserializer::from_str(text);
@@ -123,7 +123,7 @@ impl<'a> Object<'a> {
     }
 
     /// What is left when `known` keys are taken out, as one object; `None` when nothing is left.
-    pub fn rest(&self, known: &[&str]) -> Option<Raw> {
+    pub fn rest(&self, known: &[&str]) -> Option<RawJson> {
         let mut text = String::new();
         for (key, value) in self.0.iter().filter(|(k, _)| !known.contains(&k.as_ref())) {
             text.push(if text.is_empty() { '{' } else { ',' });
@@ -135,7 +135,7 @@ impl<'a> Object<'a> {
             return None;
         }
         text.push('}');
-        Raw::parse(text).ok()
+        RawJson::parse(text).ok()
     }
 }
 
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn numbers_and_order_survive_and_lines_stay_whole() {
         let text = "{\"z\": 1.0,\n \"a\": 12345678901234567890, \"k\\n\": [1e400]}";
-        let object = Object::parse(text).unwrap();
+        let object = RawObject::parse(text).unwrap();
         let rest = object.rest(&[]).unwrap();
         assert_eq!(rest.get(), r#"{"z":1.0,"a":12345678901234567890,"k\n":[1e400]}"#);
-        assert_eq!(Raw::parse("[1,\n2.0]").unwrap().get(), "[1, 2.0]");
+        assert_eq!(RawJson::parse("[1,\n2.0]").unwrap().get(), "[1, 2.0]");
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn null_is_absence_and_the_last_double_wins() {
-        let object = Object::parse(r#"{"a":null,"b":1,"b":2}"#).unwrap();
+        let object = RawObject::parse(r#"{"a":null,"b":1,"b":2}"#).unwrap();
         assert!(object.get("a").is_none());
         assert_eq!(object.read::<u8>("b").unwrap(), Some(2));
         assert!(object.read::<String>("b").unwrap_err().to_string().starts_with("field `b`"));

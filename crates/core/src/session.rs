@@ -5,7 +5,7 @@
 
 use crate::SessionId;
 use crate::journal::{Ending, Entry, Usage};
-use crate::message::{Message, OWN_CALL, Part, Role};
+use crate::message::{Message, MessagePart, OWN_CALL, Role};
 use serde::{Deserialize, Serialize};
 
 /// Where a session is in its life.
@@ -236,7 +236,8 @@ impl Counters {
 
 /// True when a message is nothing but a call of a playbook's own.
 fn is_own(message: &Message) -> bool {
-    let is_own = |part: &Part| matches!(part, Part::Call(call) if call.id.starts_with(OWN_CALL));
+    let is_own =
+        |part: &MessagePart| matches!(part, MessagePart::Call(call) if call.id.starts_with(OWN_CALL));
     !message.parts.is_empty() && message.parts.iter().all(is_own)
 }
 

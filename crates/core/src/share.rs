@@ -18,7 +18,7 @@ pub fn windows(window: u64, ratios: &[Ratio]) -> Vec<u64> {
 
 /// What one thread above may take, and takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Protected {
+pub struct ProtectedShare {
     /// Its own window.
     pub window: u64,
     /// What protects it there: all that the thread below it does not have.
@@ -31,7 +31,7 @@ pub struct Protected {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shares {
     /// The threads above, the root first.
-    pub above: Vec<Protected>,
+    pub above: Vec<ProtectedShare>,
     /// The thread's own window by its ratio.
     pub own: u64,
     /// What it may use on top of that, because slices take less than their shares.
@@ -49,7 +49,7 @@ impl Shares {
             Self { above: Vec::new(), own: line.last().copied().unwrap_or(window), lent: 0, owed: 0 };
         for (slice, pair) in share.slices.iter().zip(line.windows(2)) {
             let protected =
-                Protected { window: pair[0], share: pair[0] - pair[1], used: u64::from(slice.tokens) };
+                ProtectedShare { window: pair[0], share: pair[0] - pair[1], used: u64::from(slice.tokens) };
             if share.lends {
                 shares.lent += protected.share.saturating_sub(protected.used);
             }

@@ -6,15 +6,15 @@
 //! all, and calls that still wait do not come. A unit that would fill a large part of the room by itself and does not fit
 //! is passed over, so that one long output does not leave the child blind.
 
-use crate::head::{Kind, Source};
+use crate::head::{EntrySource, Kind};
 use crate::journal::{Entry, Ratio, Replace, Setup, Share, Slice};
 use crate::ladder::clipped;
-use crate::view::{Item, What};
+use crate::view::{ItemSource, ShownItem};
 use crate::{Message, Meter, Seq, Span, ThreadId, View};
 
 /// Whose tools are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tools {
+pub enum SliceTools {
     /// Those of this thread: they count.
     Offered,
     /// Those of a thread further down.
@@ -22,7 +22,7 @@ pub enum Tools {
 }
 
 /// What a slice is cut from, and how large it may be.
-pub struct Cut<'a> {
+pub struct SliceCut<'a> {
     /// The thread.
     pub thread: &'a ThreadId,
     /// Its last entry that counts.
@@ -34,7 +34,7 @@ pub struct Cut<'a> {
     /// Says, before the items, whose they are.
     pub head: String,
     /// Whose tools are offered.
-    pub tools: Tools,
+    pub tools: SliceTools,
     /// True for the thread that will see the slice, and those above it.
     pub within: &'a dyn Fn(&ThreadId) -> bool,
 }
@@ -45,7 +45,7 @@ pub struct Cut<'a> {
     "what must be seen of thread {thread} (system prompt, tools, pins, and a heading that says whose they are) takes {must} \
      tokens, and there is room for {most}: give the child less of the window, unpin something, or shorten the setup"
 )]
-pub struct TooMuch {
+pub struct SliceTooLarge {
     /// The thread.
     pub thread: ThreadId,
     /// Tokens of what must stay.
@@ -66,11 +66,11 @@ struct Unit {
 }
 
 /// Cuts a slice.
-pub fn cut<S: Source + ?Sized>(
+pub fn cut<S: EntrySource + ?Sized>(
     source: &S,
     meter: Meter,
-    cut: Cut<'_>,
-) -> Result<Result<Slice, TooMuch>, S::Error> {
+    cut: SliceCut<'_>,
+) -> Result<Result<Slice, SliceTooLarge>, S::Error> {
     let view = View::fold(source, cut.at)?;
     let items = view.items(source)?;
     let mut units = units(source, &view, meter, &items, cut.within)?;
@@ -78,7 +78,7 @@ pub fn cut<S: Source + ?Sized>(
     let before = setup + u64::from(meter.said(&cut.head));
     let must = before + units.iter().filter(|unit| unit.taken).map(|unit| unit.tokens).sum::<u64>();
     if must > cut.most {
-        return Ok(Err(TooMuch { thread: cut.thread.clone(), must, most: cut.most }));
+        return Ok(Err(SliceTooLarge { thread: cut.thread.clone(), must, most: cut.most }));
     }
     let replace = clip_request(source, &view, meter, &items, &mut units, cut.most - must)?;
     let tokens = fill(&mut units, must, cut.most);
@@ -95,11 +95,11 @@ pub fn cut<S: Source + ?Sized>(
 
 /// The slices of `share`, counted anew: after the tools that are offered changed hands, or for a thread that sees other
 /// anchors in brief. `tools` says whether those of the threads above are offered, or the thread's own.
-pub fn counted<S: Source + ?Sized>(
+pub fn counted<S: EntrySource + ?Sized>(
     source: &S,
     meter: Meter,
     share: &Share,
-    mut tools: Tools,
+    mut tools: SliceTools,
 ) -> Result<Vec<Slice>, S::Error> {
     let within = |thread: &ThreadId| share.is_within(thread);
     let mut slices = share.slices.clone();
@@ -118,7 +118,7 @@ pub fn counted<S: Source + ?Sized>(
         if let Some(setup) = view.own_setup(&*above)? {
             tokens += weigh(meter, &setup, tools);
             if setup.tools.is_some() {
-                tools = Tools::Left;
+                tools = SliceTools::Left;
             }
         }
         slice.tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
@@ -126,7 +126,7 @@ pub fn counted<S: Source + ?Sized>(
     Ok(slices)
 }
 
-impl Tools {
+impl SliceTools {
     /// Whose tools are offered to the threads above one with this setup.
     pub fn above(setup: Option<&Setup>) -> Self {
         match setup.and_then(|setup| setup.tools.as_ref()) {
@@ -138,11 +138,11 @@ impl Tools {
 
 /// The newest request in part, when it is larger than the room: at most half of it, so that something newer fits beside
 /// it. None when it fits whole, or when not even a line in its place does.
-fn clip_request<S: Source + ?Sized>(
+fn clip_request<S: EntrySource + ?Sized>(
     source: &S,
     view: &View,
     meter: Meter,
-    items: &[Item],
+    items: &[ShownItem],
     units: &mut [Unit],
     room: u64,
 ) -> Result<Option<Replace>, S::Error> {
@@ -184,18 +184,18 @@ fn fill(units: &mut [Unit], mut tokens: u64, most: u64) -> u64 {
 }
 
 /// The items of a view as units, without the one that still waits for results; those that must stay are taken.
-fn units<S: Source + ?Sized>(
+fn units<S: EntrySource + ?Sized>(
     source: &S,
     view: &View,
     meter: Meter,
-    items: &[Item],
+    items: &[ShownItem],
     within: &dyn Fn(&ThreadId) -> bool,
 ) -> Result<Vec<Unit>, S::Error> {
     let mut units: Vec<(Seq, Unit)> = Vec::new();
     let mut leading = true;
     for (i, item) in items.iter().enumerate() {
         let head = source.head(item.seq)?;
-        let shown = item.what == What::Shown;
+        let shown = item.what == ItemSource::Shown;
         leading &= head.kind == Kind::System && !shown;
         let of = if shown { item.seq } else { head.unit };
         if !shown && of == view.open().unit {
@@ -223,9 +223,9 @@ fn units<S: Source + ?Sized>(
 }
 
 /// What an anchor says to those below it, when it is one of theirs.
-fn brief<S: Source + ?Sized>(
+fn brief<S: EntrySource + ?Sized>(
     source: &S,
-    item: &Item,
+    item: &ShownItem,
     kind: Kind,
     within: &dyn Fn(&ThreadId) -> bool,
 ) -> Result<Option<String>, S::Error> {
@@ -239,13 +239,13 @@ fn brief<S: Source + ?Sized>(
 }
 
 /// Tokens of what a thread adds to the setup.
-fn weigh(meter: Meter, setup: &Setup, tools: Tools) -> u64 {
-    let tools = setup.tools.clone().filter(|_| tools == Tools::Offered);
+fn weigh(meter: Meter, setup: &Setup, tools: SliceTools) -> u64 {
+    let tools = setup.tools.clone().filter(|_| tools == SliceTools::Offered);
     u64::from(meter.setup(&Setup { tools, system: setup.system.clone(), ..Setup::default() }))
 }
 
 /// The numbers of what is taken, as few spans as hold nothing else that is shown.
-fn spans(items: &[Item], units: &[Unit]) -> Vec<Span> {
+fn spans(items: &[ShownItem], units: &[Unit]) -> Vec<Span> {
     let mut taken = vec![false; items.len()];
     for unit in units.iter().filter(|unit| unit.taken) {
         taken[unit.items.clone()].fill(true);

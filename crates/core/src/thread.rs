@@ -3,9 +3,9 @@
 //! A fork is this line and nothing else: it names the moment it goes on from, and shares every entry up to there with
 //! the thread it left, number for number. So forking costs the same at ten entries and at ten million.
 
-use crate::head::Source;
-use crate::journal::{Ending, Entry, Line, VERSION};
-use crate::raw::{BadField, Object};
+use crate::head::EntrySource;
+use crate::journal::{Ending, Entry, LineWriter, VERSION};
+use crate::raw::{BadField, RawObject};
 use crate::{BadId, Seq, SessionId, ThreadId, View};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct Header {
 /// Where a spawned thread is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ThreadStatus {
     /// At work.
     Active,
     /// Waits to go on.
@@ -53,17 +53,17 @@ pub enum Status {
 
 crate::names! {
     /// The word for it.
-    Status { Active = "active", Paused = "paused", Completed = "completed", Aborted = "aborted" }
+    ThreadStatus { Active = "active", Paused = "paused", Completed = "completed", Aborted = "aborted" }
 }
 
-impl Status {
+impl ThreadStatus {
     /// True while something may still be said.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Active | Self::Paused)
     }
 }
 
-impl From<Option<Ending>> for Status {
+impl From<Option<Ending>> for ThreadStatus {
     fn from(ending: Option<Ending>) -> Self {
         match ending {
             None => Self::Active,
@@ -89,7 +89,7 @@ pub struct Branch {
     /// What it has of its parent's window; 1 for the root.
     pub window_ratio: f64,
     /// Where it is in its life.
-    pub status: Status,
+    pub status: ThreadStatus,
     /// What people call it.
     pub label: Option<String>,
     /// What was done in it.
@@ -106,7 +106,7 @@ pub struct Branch {
 
 /// The row of a thread, from its header and its journal. No anchor is looked at, so `told` is false: the process that opens
 /// the parent brings that in line.
-pub fn branch<S: Source + ?Sized>(header: &Header, source: &S) -> Result<Branch, S::Error> {
+pub fn branch<S: EntrySource + ?Sized>(header: &Header, source: &S) -> Result<Branch, S::Error> {
     let view = View::fold(source, source.last())?;
     let share = view.share_in(source)?;
     let nearest = share.as_ref().and_then(|share| share.slices.last());
@@ -118,7 +118,7 @@ pub fn branch<S: Source + ?Sized>(header: &Header, source: &S) -> Result<Branch,
         (None, None) => 0,
     };
     let (ending, ended) = closed(&view, source)?;
-    let status = Status::from(ending);
+    let status = ThreadStatus::from(ending);
     Ok(Branch {
         session: header.session.clone(),
         thread: header.thread.clone(),
@@ -138,13 +138,16 @@ pub fn branch<S: Source + ?Sized>(header: &Header, source: &S) -> Result<Branch,
 }
 
 /// How far below the root a thread is, by its share.
-fn depth<S: Source + ?Sized>(source: &S) -> Result<usize, S::Error> {
+fn depth<S: EntrySource + ?Sized>(source: &S) -> Result<usize, S::Error> {
     let share = View::fold(source, source.last())?.share_in(source)?;
     Ok(share.map_or(0, |share| share.depth()))
 }
 
 /// How a thread ended or paused, and when.
-fn closed<S: Source + ?Sized>(view: &View, source: &S) -> Result<(Option<Ending>, Option<String>), S::Error> {
+fn closed<S: EntrySource + ?Sized>(
+    view: &View,
+    source: &S,
+) -> Result<(Option<Ending>, Option<String>), S::Error> {
     let Some(seq) = view.closed() else { return Ok((None, None)) };
     let record = source.record(seq)?;
     Ok(match record.entry {
@@ -154,7 +157,7 @@ fn closed<S: Source + ?Sized>(view: &View, source: &S) -> Result<(Option<Ending>
 }
 
 /// The words of the chronicle in force.
-fn chronicle<S: Source + ?Sized>(view: &View, source: &S) -> Result<Option<String>, S::Error> {
+fn chronicle<S: EntrySource + ?Sized>(view: &View, source: &S) -> Result<Option<String>, S::Error> {
     let Some(seq) = view.chronicle() else { return Ok(None) };
     Ok(match source.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Some(chronicle.text),
@@ -210,7 +213,7 @@ impl Header {
 
     /// As a line, line break included.
     pub fn encode(&self) -> Vec<u8> {
-        let mut line = Line::begin(self.base_seq());
+        let mut line = LineWriter::begin(self.base_seq());
         line.op("journal")
             .field("version", &VERSION)
             .field("session", &self.session)
@@ -223,7 +226,7 @@ impl Header {
     /// Reads a header line.
     pub fn decode(line: &str) -> Result<Self, BadHeader> {
         let shape = BadHeader::Shape;
-        let object = Object::parse(line).map_err(|e| shape(e.to_string()))?;
+        let object = RawObject::parse(line).map_err(|e| shape(e.to_string()))?;
         let text = |key: &str| -> Result<String, BadHeader> {
             object.read(key)?.ok_or_else(|| shape(format!("field `{key}` is missing")))
         };

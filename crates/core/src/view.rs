@@ -14,7 +14,7 @@
 //! - Before its own items a spawned thread sees what its share keeps of the threads above it, as they were at the
 //!   moments it names. An anchor of itself or of a thread above it is shown in brief there.
 
-use crate::head::{Head, Kind, Source};
+use crate::head::{EntrySource, Head, Kind};
 use crate::journal::{Edit, Entry, Record};
 use crate::message::Call;
 use crate::{Seq, Span};
@@ -25,7 +25,7 @@ mod fold;
 mod layout;
 mod render;
 
-pub use layout::{Item, Piece, Swaps, What, subtract};
+pub use layout::{ItemSource, ReplacedTexts, ShownItem, ViewPiece, subtract};
 pub use render::shown_message;
 
 /// What the model sees at a moment, as an index.
@@ -40,10 +40,10 @@ pub struct View {
     pins: Vec<Span>,
     cancelled: BTreeSet<Seq>,
     anchors: BTreeMap<Seq, (Seq, u32)>,
-    open: Open,
+    open: OpenUnit,
     closed: Option<Seq>,
-    layout: Vec<Piece>,
-    weight: Weight,
+    layout: Vec<ViewPiece>,
+    weight: ViewWeight,
 }
 
 /// An edit in force that no later one covers.
@@ -87,16 +87,16 @@ impl Live {
 
 /// Calls that wait for their results.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Open {
+pub struct OpenUnit {
     /// The message that made them; 0 when none wait.
     pub unit: Seq,
     /// The calls, shared between copies of a view.
-    pub calls: Vec<Arc<Waiting>>,
+    pub calls: Vec<Arc<WaitingCall>>,
 }
 
 /// Tokens of a view, by where they come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Weight {
+pub struct ViewWeight {
     /// System prompt and tool definitions.
     pub setup: u64,
     /// What is seen of the threads above, their system prompts and tools included.
@@ -109,7 +109,7 @@ pub struct Weight {
     pub items: u64,
 }
 
-impl Weight {
+impl ViewWeight {
     /// All of it.
     pub fn tokens(&self) -> u64 {
         self.setup + self.above + self.said.iter().sum::<u64>() + self.shown
@@ -118,12 +118,12 @@ impl Weight {
 
 impl View {
     /// The view at `at`, derived from the journal alone.
-    pub fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<Self, S::Error> {
+    pub fn fold<S: EntrySource + ?Sized>(source: &S, at: Seq) -> Result<Self, S::Error> {
         fold::fold(source, at)
     }
 
     /// The head of the next entry, given everything before it.
-    pub fn head_of<S: Source + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
+    pub fn head_of<S: EntrySource + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
         let unit = match &record.entry {
             Entry::Message(message, _) => match message.outcome() {
                 Some(outcome) if self.open.waits_for(&outcome.call_id) => self.open.unit,
@@ -139,7 +139,7 @@ impl View {
     }
 
     /// Takes in `record`, which the source already holds. The result equals a fold at `record.seq`.
-    pub fn apply<S: Source + ?Sized>(&mut self, record: &Record, source: &S) -> Result<(), S::Error> {
+    pub fn apply<S: EntrySource + ?Sized>(&mut self, record: &Record, source: &S) -> Result<(), S::Error> {
         match &record.entry {
             Entry::Rewind { to } => {
                 *self = fold::fold(source, *to)?;
@@ -203,8 +203,8 @@ impl View {
             _ => self.path.push(Span::new(seq, seq)),
         }
         match self.layout.last_mut() {
-            Some(Piece::Run(span)) if span.to + 1 == seq => span.to = seq,
-            _ => self.layout.push(Piece::Run(Span::new(seq, seq))),
+            Some(ViewPiece::Run(span)) if span.to + 1 == seq => span.to = seq,
+            _ => self.layout.push(ViewPiece::Run(Span::new(seq, seq))),
         }
         self.last = seq;
     }
@@ -227,12 +227,12 @@ impl View {
     }
 
     /// Tokens by where they come from.
-    pub fn weight(&self) -> &Weight {
+    pub fn weight(&self) -> &ViewWeight {
         &self.weight
     }
 
     /// The calls that wait for results.
-    pub fn open(&self) -> &Open {
+    pub fn open(&self) -> &OpenUnit {
         &self.open
     }
 
@@ -288,7 +288,7 @@ impl View {
     }
 
     /// What is shown, in order.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[ViewPiece] {
         &self.layout
     }
 
@@ -313,7 +313,7 @@ impl View {
     }
 
     /// The entries on the path from `seq` on, each with its head: no more is read than is taken.
-    pub fn forth<'a, S: Source + ?Sized>(
+    pub fn forth<'a, S: EntrySource + ?Sized>(
         &'a self,
         source: &'a S,
         seq: Seq,
@@ -324,7 +324,7 @@ impl View {
     }
 
     /// The same from `seq` back, the newest first.
-    pub fn back<'a, S: Source + ?Sized>(
+    pub fn back<'a, S: EntrySource + ?Sized>(
         &'a self,
         source: &'a S,
         seq: Seq,
@@ -335,7 +335,7 @@ impl View {
     }
 
     /// First item at or after `seq` on the path.
-    pub(crate) fn item_from<S: Source + ?Sized>(
+    pub(crate) fn item_from<S: EntrySource + ?Sized>(
         &self,
         source: &S,
         seq: Seq,
@@ -344,12 +344,12 @@ impl View {
     }
 
     /// Last item on the path.
-    fn last_item<S: Source + ?Sized>(&self, source: &S) -> Result<Option<(Seq, Head)>, S::Error> {
+    fn last_item<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Option<(Seq, Head)>, S::Error> {
         self.back(source, Seq::MAX).find(is_item_or_error).transpose()
     }
 
     /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.
-    pub fn unit<S: Source + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<Span>, S::Error> {
+    pub fn unit<S: EntrySource + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<Span>, S::Error> {
         if !self.on_path(seq) {
             return Ok(None);
         }
@@ -374,20 +374,20 @@ fn is_item_or_error<E>(found: &Result<(Seq, Head), E>) -> bool {
 
 /// A call that waits for its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Waiting {
+pub struct WaitingCall {
     /// The call.
     pub id: String,
     /// The tool.
     pub name: String,
 }
 
-impl std::fmt::Display for Waiting {
+impl std::fmt::Display for WaitingCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.id, self.name)
     }
 }
 
-impl Open {
+impl OpenUnit {
     /// True when call `id` waits.
     pub fn waits_for(&self, id: &str) -> bool {
         self.calls.iter().any(|call| call.id == id)
@@ -398,7 +398,8 @@ impl Open {
             self.calls.retain(|call| call.id != outcome.call_id);
         } else {
             self.unit = seq;
-            let waiting = |call: &Call| Arc::new(Waiting { id: call.id.clone(), name: call.name.clone() });
+            let waiting =
+                |call: &Call| Arc::new(WaitingCall { id: call.id.clone(), name: call.name.clone() });
             self.calls = message.calls().map(waiting).collect();
         }
         if self.calls.is_empty() {

@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use komado_core::journal::{Cause, Edit, EditKind, Entry};
-use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
-use komado_core::{Refusal, Seq, Span, admit};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role, ToolOutcome};
+use komado_core::{EntryRefusal, Seq, Span, admit};
 use komado_testkit::notation;
 
 /// An edit under a later one.
@@ -159,11 +159,11 @@ const KINDS: [&str; 14] = [
 ];
 
 /// The name of a refusal's kind.
-fn kind(refusal: &Refusal) -> String {
+fn kind(refusal: &EntryRefusal) -> String {
     format!("{refusal:?}").chars().take_while(|c| c.is_alphanumeric()).collect()
 }
 
-fn refusal(story: &str, line: &str) -> Refusal {
+fn refusal(story: &str, line: &str) -> EntryRefusal {
     let mut book = notation::book(story).unwrap();
     let (entry, tokens) = notation::parse(line).unwrap().remove(0);
     let before = book.view().clone();
@@ -224,7 +224,7 @@ fn a_tools_message_is_one_result_and_nothing_else_holds_one() {
         let Ok(verdict) = admit(book.view(), &Entry::Message(message, None), book.rows());
         verdict.unwrap_err().to_string()
     };
-    let outcome = |content| Outcome {
+    let outcome = |content| ToolOutcome {
         call_id: "c1".into(),
         name: None,
         content,
@@ -240,11 +240,11 @@ fn a_tools_message_is_one_result_and_nothing_else_holds_one() {
         kind: CallKind::Function,
         extra: None,
     };
-    let result = Part::Result(outcome(vec![]));
+    let result = MessagePart::Result(outcome(vec![]));
     let two = Message::of(Role::Tool, vec![result.clone(), result.clone()]);
     assert!(refused(two).contains("cannot hold anything but one result"));
     assert!(refused(Message::text(Role::Tool, "x")).contains("cannot hold anything but one result"));
-    let nested = Message::of(Role::Tool, vec![Part::Result(outcome(vec![Part::Call(call)]))]);
+    let nested = Message::of(Role::Tool, vec![MessagePart::Result(outcome(vec![MessagePart::Call(call)]))]);
     assert!(refused(nested).contains("inside its result"));
 
     let book = notation::book("user \"a\"").unwrap();
@@ -282,7 +282,7 @@ fn an_edit_under_a_later_one_neither_goes_nor_comes_back() {
     let story = format!(
         "{STORY}\n11 revert 8\n12 condense 6 summary \"part\" ~3\n13 condense 5..7 summary \"all\" ~3\n14 revert 13"
     );
-    assert!(matches!(refusal(&story, "revert 11"), Refusal::Overlaps { other: 12 }));
+    assert!(matches!(refusal(&story, "revert 11"), EntryRefusal::Overlaps { other: 12 }));
 }
 
 /// What may follow at any time, and what may follow while the thread is open.

@@ -7,29 +7,29 @@
 use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::SessionId;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Part};
+use komado_core::message::{ImageSource, Message, MessagePart};
 use komado_core::session::{Session, State};
-use komado_store::{Mode, Query, Swept};
+use komado_store::{BlobSweep, OpenMode, SessionQuery};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io::{Seek, SeekFrom};
 
 /// What a clean-up did, or would do.
 #[derive(Clone, Debug, Default)]
-pub struct Cleaned {
+pub struct CleanupResult {
     /// Sessions removed.
     pub sessions: Vec<Session>,
     /// Blobs that nothing named.
-    pub swept: Swept,
+    pub swept: BlobSweep,
     /// Sessions that could not be removed or read, each with the reason; they did not keep the others.
     pub failed: Vec<(String, String)>,
 }
 
 /// Whether to do it or only to say what would be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Run {
+pub enum CleanupMode {
     /// Only say.
     Dry,
     /// Do it.
@@ -41,17 +41,25 @@ const ENDED: [State; 3] = [State::Completed, State::Failed, State::Stopped];
 
 impl Engine {
     /// Removes the sessions that ended before `before` (RFC 3339).
-    pub fn cleanup(&self, before: &str, run: Run, mut each: impl FnMut(&Session)) -> Result<Cleaned> {
-        let mut cleaned = Cleaned::default();
+    pub fn cleanup(
+        &self,
+        before: &str,
+        run: CleanupMode,
+        mut each: impl FnMut(&Session),
+    ) -> Result<CleanupResult> {
+        let mut cleaned = CleanupResult::default();
         let mut seen = HashSet::new();
         for state in ENDED {
-            let query =
-                Query { status: Some(state), ended_before: Some(before.to_owned()), ..Query::default() };
+            let query = SessionQuery {
+                status: Some(state),
+                ended_before: Some(before.to_owned()),
+                ..SessionQuery::default()
+            };
             self.each_session(query, |session| {
                 each(session);
                 seen.insert(session.meta.uuid.clone());
                 let id = SessionId::new(session.meta.uuid.as_str())?;
-                match if run == Run::Real { self.store().remove(&id) } else { Ok(()) } {
+                match if run == CleanupMode::Real { self.store().remove(&id) } else { Ok(()) } {
                     Ok(()) => cleaned.sessions.push(session.clone()),
                     Err(error) => cleaned.failed.push((id.to_string(), error.to_string())),
                 }
@@ -59,13 +67,13 @@ impl Engine {
             })?;
         }
         for state in ENDED {
-            self.each_session(Query { status: Some(state), ..Query::default() }, |session| {
+            self.each_session(SessionQuery { status: Some(state), ..SessionQuery::default() }, |session| {
                 if seen.contains(&session.meta.uuid) {
                     return Ok(());
                 }
                 let id = SessionId::new(session.meta.uuid.as_str())?;
                 match self.sweep(&id, run) {
-                    Ok(Swept { blobs, bytes }) => {
+                    Ok(BlobSweep { blobs, bytes }) => {
                         cleaned.swept.blobs += blobs;
                         cleaned.swept.bytes += bytes;
                     }
@@ -78,7 +86,11 @@ impl Engine {
     }
 
     /// Calls `each` for every session of a query, a page at a time.
-    pub fn each_session(&self, mut query: Query, mut each: impl FnMut(&Session) -> Result<()>) -> Result<()> {
+    pub fn each_session(
+        &self,
+        mut query: SessionQuery,
+        mut each: impl FnMut(&Session) -> Result<()>,
+    ) -> Result<()> {
         query.limit = PAGE;
         loop {
             let page = self.store().sessions(&query)?;
@@ -96,16 +108,16 @@ impl Engine {
     }
 
     /// Removes the blobs of a session that none of its entries names.
-    pub fn sweep(&self, id: &SessionId, run: Run) -> Result<Swept> {
+    pub fn sweep(&self, id: &SessionId, run: CleanupMode) -> Result<BlobSweep> {
         let mut loose: HashSet<String> = self.blobs(id)?.into_iter().collect();
         if !loose.is_empty() {
             let named = self.named_blobs(id)?;
             loose.retain(|blob| !named.contains(blob));
         }
-        if run == Run::Real {
+        if run == CleanupMode::Real {
             return Ok(self.store().sweep(id, &|blob| !loose.contains(blob))?);
         }
-        let mut swept = Swept::default();
+        let mut swept = BlobSweep::default();
         for blob in &loose {
             swept.blobs += 1;
             swept.bytes += self.store().blob(id, blob)?.seek(SeekFrom::End(0))?;
@@ -127,10 +139,10 @@ impl Engine {
     pub fn named_blobs(&self, id: &SessionId) -> Result<HashSet<String>> {
         let mut named = HashSet::new();
         for header in self.store().threads(id)? {
-            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             for seq in header.base_seq() + 1..=journal.last() {
                 if journal.head(seq)?.kind.is_item()
-                    && let Entry::Message(message, _) = Source::record(&*journal, seq)?.entry
+                    && let Entry::Message(message, _) = EntrySource::record(&*journal, seq)?.entry
                 {
                     blobs_of(&message, &mut named);
                 }
@@ -142,13 +154,13 @@ impl Engine {
 
 /// Adds the blobs that `message` names.
 pub(crate) fn blobs_of(message: &Message, named: &mut HashSet<String>) {
-    let mut parts: Vec<&Part> = message.parts.iter().collect();
+    let mut parts: Vec<&MessagePart> = message.parts.iter().collect();
     while let Some(part) = parts.pop() {
         match part {
-            Part::Image { source: ImageSource::Blob { blob, .. }, .. } => {
+            MessagePart::Image { source: ImageSource::Blob { blob, .. }, .. } => {
                 named.insert(blob.clone());
             }
-            Part::Result(outcome) => {
+            MessagePart::Result(outcome) => {
                 named.extend(outcome.output_ref.iter().map(|r| r.id.clone()));
                 parts.extend(&outcome.content);
             }

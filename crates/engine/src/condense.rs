@@ -9,11 +9,11 @@
 //! can ever become part of what it summarises, and a failure leaves everything as it was.
 
 use komado_core::digest::{Digest, Fact};
-use komado_core::head::{Kind, Source};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Setup, Show, Usage};
 use komado_core::message::Message;
 use komado_core::{Meter, Seq};
-use leaving::{Item, Leaving};
+use leaving::{Leaving, LeavingItem};
 use serde::{Deserialize, Serialize};
 
 mod answer;
@@ -25,10 +25,10 @@ mod model;
 mod prompt;
 mod render;
 
-pub use answer::{Parsed, parse};
-pub use command::Command;
+pub use answer::{ParsedSummary, parse};
+pub use command::SummaryCommand;
 pub use compose::compose;
-pub(crate) use compose::{Goal, write};
+pub(crate) use compose::{SummaryGoal, write};
 #[cfg(feature = "client")]
 pub use model::ByModel;
 pub(crate) use render::{cut_prefix, cut_split};
@@ -49,16 +49,20 @@ pub trait Summariser {
     }
 
     /// What it is given.
-    fn reads(&self) -> Reads {
-        Reads::Request
+    fn reads(&self) -> SummaryInput {
+        SummaryInput::Request
     }
 
     /// Answers one request.
-    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure>;
+    fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure>;
 
     /// Answers a request that stands behind the conversation itself, for one whose provider has that in its cache; `None`
     /// when it has not, or when both together would not fit.
-    fn go_on(&mut self, _talk: &dyn Transcript, _request: &Request) -> Option<Result<Answer, Failure>> {
+    fn go_on(
+        &mut self,
+        _talk: &dyn Transcript,
+        _request: &SummaryRequest,
+    ) -> Option<Result<SummaryAnswer, SummaryFailure>> {
         None
     }
 }
@@ -77,7 +81,7 @@ pub trait Transcript {
 
 /// What a summariser is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reads {
+pub enum SummaryInput {
     /// A [`Request`]: instructions, and the messages as the model sees them.
     Request,
     /// No request: the facts of the messages as they were said, also of those that are shown trimmed.
@@ -86,7 +90,7 @@ pub enum Reads {
 
 /// One question to a summariser. It never has tools.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct SummaryRequest {
     /// The system prompt.
     pub system: Option<String>,
     /// The whole user message: instructions and messages.
@@ -99,7 +103,7 @@ pub struct Request {
 
 /// What a summariser wrote.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct SummaryAnswer {
     /// The whole answer, tags and all.
     pub text: String,
     /// What it took.
@@ -111,14 +115,14 @@ pub struct Answer {
 /// Why a summariser wrote nothing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
-pub struct Failure {
+pub struct SummaryFailure {
     /// The reason, in its own words.
     pub why: String,
     /// What it took all the same.
     pub usage: Option<Usage>,
 }
 
-impl Failure {
+impl SummaryFailure {
     /// A failure that cost nothing.
     pub fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), usage: None }
@@ -127,7 +131,7 @@ impl Failure {
 
 /// The texts for an edit, and what they took.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Composed {
+pub struct ComposedSummary {
     /// What is kept word for word (if anything), then the summary.
     pub show: Vec<Show>,
     /// Who wrote it.
@@ -144,7 +148,7 @@ pub struct Composed {
     pub lost: Vec<Fact>,
 }
 
-impl Composed {
+impl ComposedSummary {
     /// Tokens of all texts together.
     pub fn tokens(&self) -> u64 {
         self.show.iter().map(|show| u64::from(show.tokens)).sum()
@@ -173,15 +177,15 @@ impl Summariser for ByDigest {
         None
     }
 
-    fn reads(&self) -> Reads {
-        Reads::Facts
+    fn reads(&self) -> SummaryInput {
+        SummaryInput::Facts
     }
 
     /// Nobody sends it a request where facts can be had; asked all the same, it tells those of the request.
-    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
+    fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure> {
         let mut digest = Digest::new(self.meter);
         digest.earlier(&request.text);
-        Ok(Answer { text: digest.text(request.max_tokens), ..Answer::default() })
+        Ok(SummaryAnswer { text: digest.text(request.max_tokens), ..SummaryAnswer::default() })
     }
 }
 
@@ -193,7 +197,7 @@ impl Summariser for ByDigest {
 /// What can be chosen.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Settings {
+pub struct CondenseSettings {
     /// False leaves them to people: none is due by itself, and none is too small to be worth it.
     pub auto: bool,
     /// The model that writes them; the conversation's own when there is none.
@@ -214,15 +218,15 @@ pub struct Settings {
     #[serde(alias = "min_messages_to_summarize")]
     pub min_messages_to_summarize: u32,
     /// The language of instructions and headings; that of the conversation when there is none.
-    pub language: Option<Language>,
+    pub language: Option<PromptLanguage>,
     /// What the heading of a summary tells the model about the originals.
-    pub reach: Reach,
+    pub reach: OriginalsHint,
 }
 
 /// What the heading of a summary tells the model about the originals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum OriginalsHint {
     /// How to read and search them, for a model that has the tools.
     #[default]
     Tools,
@@ -230,7 +234,7 @@ pub enum Reach {
     Kept,
 }
 
-impl Default for Settings {
+impl Default for CondenseSettings {
     fn default() -> Self {
         Self {
             auto: true,
@@ -241,12 +245,12 @@ impl Default for Settings {
             retain_directives: Vec::new(),
             min_messages_to_summarize: 10,
             language: None,
-            reach: Reach::default(),
+            reach: OriginalsHint::default(),
         }
     }
 }
 
-impl Settings {
+impl CondenseSettings {
     /// The same settings for a summary that a person asked for: no span is too small.
     #[must_use]
     pub fn by_hand(mut self) -> Self {
@@ -267,7 +271,7 @@ const LOOK: usize = 2000;
 
 /// A language that instructions and headings are written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Language {
+pub enum PromptLanguage {
     /// English.
     #[default]
     #[serde(rename = "en", alias = "english")]
@@ -277,24 +281,24 @@ pub enum Language {
     Japanese,
 }
 
-impl Language {
+impl PromptLanguage {
     /// The language of a text.
     pub fn of(text: &str) -> Self {
-        let mut letters = Letters::default();
+        let mut letters = ScriptCount::default();
         letters.take(text);
         letters.language()
     }
 
     /// The language of the people in a span; that of everyone when no user speaks there.
-    fn spoken<S: Source + ?Sized>(source: &S, leaving: &Leaving) -> Result<Self, S::Error> {
+    fn spoken<S: EntrySource + ?Sized>(source: &S, leaving: &Leaving) -> Result<Self, S::Error> {
         for only_users in [true, false] {
-            let mut letters = Letters::default();
+            let mut letters = ScriptCount::default();
             let mut items = leaving.items();
             let chosen = |kind: Kind| !only_users || kind == Kind::User;
             for _ in 0..SAMPLE {
                 match items.next_where(source, chosen)? {
-                    Some(Item::Said { message, .. }) => letters.take(&message.words()),
-                    Some(Item::Earlier { show }) => show.iter().for_each(|s| letters.take(&s.text)),
+                    Some(LeavingItem::Said { message, .. }) => letters.take(&message.words()),
+                    Some(LeavingItem::Earlier { show }) => show.iter().for_each(|s| letters.take(&s.text)),
                     None => break,
                 }
             }
@@ -308,13 +312,13 @@ impl Language {
 
 /// Letters of a sample, by script.
 #[derive(Default)]
-struct Letters {
+struct ScriptCount {
     kana: usize,
     han: usize,
     other: usize,
 }
 
-impl Letters {
+impl ScriptCount {
     fn take(&mut self, text: &str) {
         for c in text.chars().take(LOOK).filter(|c| c.is_alphabetic()) {
             match c {
@@ -331,12 +335,12 @@ impl Letters {
 
     /// Japanese has kana, which Chinese has not, and says in one letter what takes English two or three; names of
     /// files and commands stand among it in Latin letters.
-    fn language(&self) -> Language {
+    fn language(&self) -> PromptLanguage {
         let (kana, own) = (self.kana, self.kana + self.han);
         if kana * 10 >= own && kana > 0 && own * 2 >= self.other {
-            Language::Japanese
+            PromptLanguage::Japanese
         } else {
-            Language::English
+            PromptLanguage::English
         }
     }
 }
@@ -457,10 +461,10 @@ mod settings_tests {
             "language":"ja","model":null}"#;
         let snake = r#"{"summary_prompt":"p","summary_directives":["a"],
             "retain_prompt":null,"retain_directives":["b"],"min_messages_to_summarize":4,"language":"ja"}"#;
-        let read = |text: &str| serde_json::from_str::<Settings>(text).unwrap();
+        let read = |text: &str| serde_json::from_str::<CondenseSettings>(text).unwrap();
         assert_eq!(read(camel), read(snake));
-        assert_eq!(read(camel).language, Some(Language::Japanese));
-        assert_eq!(read("{}"), Settings::default());
+        assert_eq!(read(camel).language, Some(PromptLanguage::Japanese));
+        assert_eq!(read("{}"), CondenseSettings::default());
         let written = serde_json::to_string(&read(camel)).unwrap();
         assert_eq!(read(&written), read(camel));
     }
@@ -477,11 +481,11 @@ mod language_tests {
             "`src/lexer.rs` の parse_line が panic します。原因を調べて直してください。",
             "ﾃｽﾄ",
         ] {
-            assert_eq!(Language::of(text), Language::Japanese, "{text}");
+            assert_eq!(PromptLanguage::of(text), PromptLanguage::Japanese, "{text}");
         }
         for text in ["", "please fix the tests", "请修复这些测试", "the word 猫 means cat", "the kana の"]
         {
-            assert_eq!(Language::of(text), Language::English, "{text}");
+            assert_eq!(PromptLanguage::of(text), PromptLanguage::English, "{text}");
         }
     }
 }

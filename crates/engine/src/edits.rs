@@ -11,7 +11,7 @@ use komado_core::journal::{
     Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Sent, Setup, Show, ShowKind, Usage,
 };
 use komado_core::message::Message;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Kind, Seq, Span, ThreadId};
 
@@ -195,12 +195,12 @@ fn because(rule: &str) -> Cause {
 
 impl Thread<'_> {
     /// Notes a JSON object about something; the last one about it counts.
-    pub fn note(&mut self, about: &str, value: Raw) -> Result<Seq> {
+    pub fn note(&mut self, about: &str, value: RawJson) -> Result<Seq> {
         self.append(Entry::Note { about: about.to_owned(), value })
     }
 
     /// Notes it and says `messages`, in one write.
-    pub fn say_noting(&mut self, about: &str, value: Raw, messages: Vec<Message>) -> Result<Vec<Seq>> {
+    pub fn say_noting(&mut self, about: &str, value: RawJson, messages: Vec<Message>) -> Result<Vec<Seq>> {
         let mut batch = self.batch();
         batch.enter(Entry::Note { about: about.to_owned(), value })?;
         for message in messages {
@@ -212,7 +212,7 @@ impl Thread<'_> {
     }
 
     /// The last note about something that is still true, and its entry.
-    pub fn noted(&self, about: &str) -> Result<Option<(Seq, Raw)>> {
+    pub fn noted(&self, about: &str) -> Result<Option<(Seq, RawJson)>> {
         self.newest(
             |kind| kind == Kind::Note,
             |record| match record.entry {

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::thread::Thread;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Close, Ending, Entry, Record};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Address, Seq, SessionId, ThreadId};
-use komado_store::{Change, Error as StoreError, Mode, Query, Queued, ReadSeek, Store};
+use komado_store::{Error as StoreError, OpenMode, QueuedJob, ReadSeek, SessionChange, SessionQuery, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ pub struct Engine {
 
 /// Where an address leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct ResolvedAddress {
     /// The session.
     pub session: SessionId,
     /// The thread.
@@ -82,11 +82,13 @@ impl Engine {
 
     /// A session's attributes.
     pub fn session(&self, id: &SessionId) -> Result<Session> {
-        let query = Query { id: Some(id.clone()), ..Query::default() };
+        let query = SessionQuery { id: Some(id.clone()), ..SessionQuery::default() };
         match self.store.sessions(&query)?.pop() {
             Some(session) => Ok(session),
             // A session that the table has lost gets its row back with the first change, be it none.
-            None => Ok(self.store.change(id, &Change::Count { by: Counters::default(), at: self.now() })?),
+            None => Ok(self
+                .store
+                .change(id, &SessionChange::Count { by: Counters::default(), at: self.now() })?),
         }
     }
 
@@ -101,7 +103,7 @@ impl Engine {
     }
 
     /// Completes the prefixes of an address.
-    pub fn find(&self, address: &Address) -> Result<Found> {
+    pub fn find(&self, address: &Address) -> Result<ResolvedAddress> {
         let session = self.find_session(&address.session)?;
         let thread = match &address.thread {
             None => ThreadId::root(),
@@ -113,7 +115,7 @@ impl Engine {
                 ThreadId::new(only("thread", thread.as_str(), fits.collect(), hint)?)?
             }
         };
-        Ok(Found { session, thread, seq: address.seq })
+        Ok(ResolvedAddress { session, thread, seq: address.seq })
     }
 
     /// The exact name is asked for first: it may be the beginning of many others.
@@ -121,7 +123,7 @@ impl Engine {
         if self.store.threads(given).is_ok() {
             return Ok(given.clone());
         }
-        let query = Query { prefix: Some(given.to_string()), limit: 5, ..Query::default() };
+        let query = SessionQuery { prefix: Some(given.to_string()), limit: 5, ..SessionQuery::default() };
         let fits = self.store.sessions(&query)?.into_iter().map(|s| s.meta.uuid).collect();
         Ok(SessionId::new(only("session", given.as_str(), fits, "`komado sessions` lists them")?)?)
     }
@@ -148,7 +150,7 @@ impl Engine {
 
     /// The journal says it first; the table and the folder follow.
     fn end(&self, id: &SessionId, ending: Ending, result: Option<String>) -> Result<Session> {
-        let mut root = match self.open(id, &ThreadId::root(), Mode::Write) {
+        let mut root = match self.open(id, &ThreadId::root(), OpenMode::Write) {
             // Its folder moved, and the process that moved it was killed before the table heard of it.
             Err(Error::Store(refused @ StoreError::Ended(..))) => return self.end_moved(id, ending, refused),
             root => root?,
@@ -168,7 +170,7 @@ impl Engine {
 
     /// Lets the table follow the end of a session that cannot be written any more.
     fn end_moved(&self, id: &SessionId, ending: Ending, refused: StoreError) -> Result<Session> {
-        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        let root = self.open(id, &ThreadId::root(), OpenMode::Read)?;
         let Some(at) = self.unfollowed(&root, ending)? else { return Err(refused.into()) };
         let close = root.record(at)?;
         drop(root);
@@ -187,13 +189,13 @@ impl Engine {
         let Entry::Close(Close { ending, result }) = &record.entry else { return self.session(id) };
         let to = State::from(*ending);
         let why = result.clone().filter(|_| matches!(to, State::Failed | State::Stopped));
-        Ok(self.store.change(id, &Change::State { to, at: record.timestamp.clone(), why })?)
+        Ok(self.store.change(id, &SessionChange::State { to, at: record.timestamp.clone(), why })?)
     }
 
     /// Lets a paused session go on, or opens an ended one again: as if it had never been closed.
     pub fn resume(&self, id: &SessionId) -> Result<Session> {
         let status = self.session(id)?.status;
-        let mut root = self.open(id, &ThreadId::root(), Mode::Amend)?;
+        let mut root = self.open(id, &ThreadId::root(), OpenMode::Amend)?;
         let reopened = root.reopen()?;
         if reopened.is_none() && status == State::Running {
             let why = "there is nothing to resume";
@@ -202,7 +204,7 @@ impl Engine {
         root.settle()?;
         drop(root);
         let at = reopened.unwrap_or_else(|| self.now());
-        Ok(self.store.change(id, &Change::State { to: State::Running, at, why: None })?)
+        Ok(self.store.change(id, &SessionChange::State { to: State::Running, at, why: None })?)
     }
 }
 
@@ -230,9 +232,9 @@ impl Engine {
     pub fn recount(&self, id: &SessionId) -> Result<Session> {
         let mut counted = Counters::default();
         for header in self.store().threads(id)? {
-            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             for seq in header.base_seq() + 1..=journal.last() {
-                counted += Counters::of(&Source::record(&*journal, seq)?.entry);
+                counted += Counters::of(&EntrySource::record(&*journal, seq)?.entry);
             }
         }
         let session = self.session(id)?;
@@ -240,7 +242,7 @@ impl Engine {
         if by == Counters::default() {
             return Ok(session);
         }
-        Ok(self.store().change(id, &Change::Count { by, at: self.now() })?)
+        Ok(self.store().change(id, &SessionChange::Count { by, at: self.now() })?)
     }
 }
 
@@ -250,22 +252,22 @@ impl Engine {
 const PAGE: usize = 200;
 
 /// The jobs of a queue, in its order. One that was handed out may be withdrawn before the next is asked for.
-pub struct Jobs<'s> {
+pub struct QueuedJobs<'s> {
     store: &'s dyn Store,
     /// What was read and not handed out yet.
-    read: VecDeque<Queued>,
+    read: VecDeque<QueuedJob>,
     has_more: bool,
 }
 
-impl<'s> Jobs<'s> {
+impl<'s> QueuedJobs<'s> {
     /// Those of a store.
     pub fn of(store: &'s dyn Store) -> Self {
         Self { store, read: VecDeque::new(), has_more: true }
     }
 }
 
-impl Iterator for Jobs<'_> {
-    type Item = komado_store::Result<Queued>;
+impl Iterator for QueuedJobs<'_> {
+    type Item = komado_store::Result<QueuedJob>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // A page begins after a job that is in the queue: it is read before the last one is handed out.
@@ -287,8 +289,8 @@ impl Iterator for Jobs<'_> {
 
 impl Engine {
     /// The jobs in the queue, in order.
-    pub fn jobs(&self) -> Jobs<'_> {
-        Jobs::of(self.store())
+    pub fn jobs(&self) -> QueuedJobs<'_> {
+        QueuedJobs::of(self.store())
     }
 
     /// True when a job of this session waits, is worked on or was laid aside.

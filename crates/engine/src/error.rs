@@ -1,6 +1,6 @@
 //! What can go wrong between a caller and a store.
 
-use komado_core::admit::Refusal;
+use komado_core::admit::EntryRefusal;
 use komado_core::ladder::Floor;
 use komado_core::{BadId, Seq};
 
@@ -16,7 +16,7 @@ pub enum Error {
     Store(#[from] komado_store::Error),
     /// The entry may not be appended.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] EntryRefusal),
     /// Not an id.
     #[error(transparent)]
     Id(#[from] BadId),
@@ -71,7 +71,7 @@ pub enum Error {
     NoRoom(Box<crate::share::NoRoom>),
     /// What must be seen of a thread above is more than what protects it.
     #[error(transparent)]
-    TooMuch(#[from] komado_core::slice::TooMuch),
+    TooMuch(#[from] komado_core::slice::SliceTooLarge),
     /// Only a spawned thread has a share.
     #[error("thread {0} was not spawned, so it has the whole window; name a spawned one")]
     NotSpawned(String),
@@ -190,7 +190,7 @@ pub enum Error {
         /// The entry that says so.
         seq: Seq,
         /// Why.
-        why: crate::exchange::Why,
+        why: crate::exchange::UnansweredReason,
     },
     /// An export that cannot be read.
     #[error("line {line} of the export: {why}; nothing was imported")]

@@ -6,48 +6,48 @@
 
 use crate::edits::{lost, reply};
 use crate::error::{Error, Result};
-use crate::fit::{Done, Fitted, Ladder};
-use crate::lesson::{Lesson, Read, Size};
+use crate::fit::{DoneEdit, FitResult, Ladder};
+use crate::lesson::{LearnedModel, RequestSize, UsageVerdict};
 use crate::output::{DEFINITIONS, is_reader};
-use crate::recall::Scope;
+use crate::recall::RecallScope;
 use crate::thread::Thread;
 use crate::{lesson, recall};
-use komado_core::budget::{Budget, Verdict};
+use komado_core::budget::{Budget, BudgetVerdict};
 use komado_core::journal::{Entry, Reply, Setup, Usage};
-use komado_core::ladder::{Rung, Step};
-use komado_core::message::{Call, Message, Outcome, Part};
-use komado_core::raw::{Object, Raw};
-use komado_core::view::What;
+use komado_core::ladder::{LadderStep, Rung};
+use komado_core::message::{Call, Message, MessagePart, ToolOutcome};
+use komado_core::raw::{RawJson, RawObject};
+use komado_core::view::ItemSource;
 use komado_core::{Kind, Role, Seq, ladder};
-use komado_provider::client::Waiting;
-use komado_provider::{Ask, Event, Heard};
+use komado_provider::client::RetryWait;
+use komado_provider::{ModelEvent, ModelRequest, ModelResponse};
 use komado_store::Store;
-use request::{LIMITS, OutgoingRequest, Room, Stored, uncertain, write_file};
-use response::{Lost, SendOutcome, TooLarge, post, words};
+use request::{LIMITS, OutgoingRequest, RequestRoom, StoredBlobs, uncertain, write_file};
+use response::{LostResponse, SendOutcome, TooLarge, post, words};
 use tracing::debug_span;
 
 pub(crate) mod request;
 pub(crate) mod response;
 
-pub use request::Asking;
-pub use response::Why;
+pub use request::ModelTarget;
+pub use response::UnansweredReason;
 
 /// How one kind of request is made, and where its response goes.
-pub(crate) trait Wire<'t> {
+pub(crate) trait ExchangeWire<'t> {
     /// Which model is asked, and the thread that keeps the exchange.
-    fn context(&mut self) -> Context<'_, 't>;
+    fn context(&mut self) -> ExchangeContext<'_, 't>;
 
     /// Makes what is shown fit into `room`. False when it cannot be made to, and the request may leave all the same.
-    fn fit(&mut self, room: &mut Room) -> Result<bool>;
+    fn fit(&mut self, room: &mut RequestRoom) -> Result<bool>;
 
     /// Writes the request.
-    fn render(&mut self, room: &Room) -> Result<OutgoingRequest>;
+    fn render(&mut self, room: &RequestRoom) -> Result<OutgoingRequest>;
 
     /// Sends it, and hands on the response.
     fn send(&mut self, request: &OutgoingRequest) -> SendOutcome;
 
     /// Hears what happens. An error ends the exchange.
-    fn tell(&mut self, news: News<'_>) -> Result<()>;
+    fn tell(&mut self, news: ExchangeEvent<'_>) -> Result<()>;
 
     /// The name under which a reply is found again by the provider's own id.
     fn reply_id(&self, _id: &str) -> Option<String> {
@@ -61,27 +61,30 @@ pub(crate) trait Wire<'t> {
 }
 
 /// Which model is asked, and the thread that keeps the exchange.
-pub(crate) struct Context<'w, 't> {
-    pub(crate) asking: &'w Asking,
+pub(crate) struct ExchangeContext<'w, 't> {
+    pub(crate) asking: &'w ModelTarget,
     /// What is known about the model, followed from answer to answer.
-    pub(crate) lesson: &'w mut Lesson,
+    pub(crate) lesson: &'w mut LearnedModel,
     pub(crate) store: &'w dyn Store,
     /// `None` for a question that its caller journals.
     pub(crate) thread: Option<&'w mut Thread<'t>>,
 }
 
 /// How an exchange ended. `journaled` is the entry that says so.
-pub(crate) enum Exchanged {
+pub(crate) enum ExchangeOutcome {
     /// With an answer.
-    Answer { response: Box<Heard>, reply: Reply, journaled: Result<Seq> },
+    Answer { response: Box<ModelResponse>, reply: Reply, journaled: Result<Seq> },
     /// Without one, or with half of one.
-    Lost { lost: Lost, journaled: Result<Seq> },
+    Lost { lost: LostResponse, journaled: Result<Seq> },
     /// The request was too large to the end.
     TooLarge(Option<TooLarge>),
 }
 
 /// Asks a model until it answers, or cannot.
-pub(crate) fn exchange<'t>(wire: &mut dyn Wire<'t>, mut room: Room) -> Result<Exchanged> {
+pub(crate) fn exchange<'t>(
+    wire: &mut dyn ExchangeWire<'t>,
+    mut room: RequestRoom,
+) -> Result<ExchangeOutcome> {
     let mut refused = None;
     for attempt in 1..=wire.context().asking.tries + 1 {
         let has_bound = room.budget.is_some();
@@ -96,45 +99,45 @@ pub(crate) fn exchange<'t>(wire: &mut dyn Wire<'t>, mut room: Room) -> Result<Ex
             SendOutcome::Lost(lost) => return Ok(lose(wire, sent, lost)),
             SendOutcome::TooLarge(mut why) => {
                 learn_refusal(wire, sent, &request, &mut why)?;
-                wire.tell(News::TooLarge { attempt, why: &why.why, limit: why.refusal.limit })?;
-                let Context { asking, lesson, .. } = wire.context();
+                wire.tell(ExchangeEvent::TooLarge { attempt, why: &why.why, limit: why.refusal.limit })?;
+                let ExchangeContext { asking, lesson, .. } = wire.context();
                 room.shrink(&why, &request, asking, lesson);
                 refused = Some(why);
             }
         }
     }
-    Ok(Exchanged::TooLarge(refused))
+    Ok(ExchangeOutcome::TooLarge(refused))
 }
 
 /// Journals that a request is about to leave; gives its entry.
-fn announce(wire: &mut dyn Wire<'_>, request: &OutgoingRequest) -> Result<Seq> {
+fn announce(wire: &mut dyn ExchangeWire<'_>, request: &OutgoingRequest) -> Result<Seq> {
     if let Some(seq) = request.announced {
         return Ok(seq);
     }
-    let Context { asking, thread: Some(thread), .. } = wire.context() else { return Ok(0) };
+    let ExchangeContext { asking, thread: Some(thread), .. } = wire.context() else { return Ok(0) };
     let seq = thread.append(request.announcement(&asking.model))?;
-    wire.tell(News::Sent { seq, tokens: request.tokens, bytes: request.body.len() })?;
+    wire.tell(ExchangeEvent::Sent { seq, tokens: request.tokens, bytes: request.body.len() })?;
     Ok(seq)
 }
 
 /// Journals a whole answer, and learns from it.
 fn receive(
-    wire: &mut dyn Wire<'_>,
+    wire: &mut dyn ExchangeWire<'_>,
     sent: Seq,
     request: OutgoingRequest,
-    response: Box<Heard>,
-) -> Result<Exchanged> {
+    response: Box<ModelResponse>,
+) -> Result<ExchangeOutcome> {
     let _span = debug_span!("journal").entered();
     let id = response.id.as_deref().filter(|id| !id.is_empty()).and_then(|id| wire.reply_id(id));
-    let Context { asking, thread, .. } = wire.context();
+    let ExchangeContext { asking, thread, .. } = wire.context();
     let model = response.model.clone().unwrap_or_else(|| asking.model.clone());
     let finish = response.finish.as_deref().unwrap_or_default();
     let reply = Reply { id, ..reply(Some(sent), Some(model), finish, response.usage) };
     let message = response.message().unwrap_or_else(|| Message::text(Role::Assistant, ""));
     let journaled = match thread.map_or(Ok(sent), |thread| thread.reply(message, reply.clone())) {
         Err(Error::Refused(why)) => {
-            let error = Why::Answer(format!("the answer cannot be taken in: {why}"));
-            return Ok(lose(wire, sent, Lost { finish: "refused", error, response: Some(response) }));
+            let error = UnansweredReason::Answer(format!("the answer cannot be taken in: {why}"));
+            return Ok(lose(wire, sent, LostResponse { finish: "refused", error, response: Some(response) }));
         }
         journaled => journaled,
     };
@@ -142,41 +145,41 @@ fn receive(
         // What is learned and tidied up beside an answer is no reason to lose it.
         let learned = response.usage.map_or(Ok(()), |usage| learn_usage(wire, &request, &usage));
         for error in [learned, request.body.remove()].into_iter().filter_map(Result::err) {
-            wire.tell(News::Trouble(&error))?;
+            wire.tell(ExchangeEvent::Trouble(&error))?;
         }
     }
-    Ok(Exchanged::Answer { response, reply, journaled })
+    Ok(ExchangeOutcome::Answer { response, reply, journaled })
 }
 
 /// Journals that a request brought no message, and what had come of one.
-fn lose(wire: &mut dyn Wire<'_>, to: Seq, lost: Lost) -> Exchanged {
-    let Context { asking, thread, .. } = wire.context();
+fn lose(wire: &mut dyn ExchangeWire<'_>, to: Seq, lost: LostResponse) -> ExchangeOutcome {
+    let ExchangeContext { asking, thread, .. } = wire.context();
     let heard = lost.response.as_deref();
-    let (usage, said) = (heard.and_then(|heard| heard.usage), heard.and_then(Heard::message));
+    let (usage, said) = (heard.and_then(|heard| heard.usage), heard.and_then(ModelResponse::message));
     let entry = Entry::Lost(Reply {
         error: Some(lost.error.to_string()),
         heard: said.map(|message| words(&message)),
         ..reply(Some(to), Some(asking.model.clone()), lost.finish, usage)
     });
     let journaled = thread.map_or(Ok(to), |thread| thread.append(entry));
-    Exchanged::Lost { lost, journaled }
+    ExchangeOutcome::Lost { lost, journaled }
 }
 
 /// Journals a refusal because of size, and learns from it.
 fn learn_refusal(
-    wire: &mut dyn Wire<'_>,
+    wire: &mut dyn ExchangeWire<'_>,
     sent: Seq,
     request: &OutgoingRequest,
     why: &mut TooLarge,
 ) -> Result<()> {
     // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
     why.refusal.is_vague |= why.refusal.limit.is_none() && request.max_tokens.is_some();
-    let Context { asking, lesson, store, thread } = wire.context();
+    let ExchangeContext { asking, lesson, store, thread } = wire.context();
     if let Some(thread) = thread {
         thread.append(lost(sent, &asking.model, "overflow", why.why.clone(), None))?;
     }
-    let size = Size { tokens: request.tokens, uncertain: request.uncertain.unwrap_or(0) };
-    let mut refused = |lesson: &mut Lesson| {
+    let size = RequestSize { tokens: request.tokens, uncertain: request.uncertain.unwrap_or(0) };
+    let mut refused = |lesson: &mut LearnedModel| {
         lesson.refused(size, why.refusal, asking.probed);
         *lesson
     };
@@ -185,14 +188,14 @@ fn learn_refusal(
         // A lesson that cannot be kept is no reason not to try again.
         Err(error) => {
             refused(lesson);
-            wire.tell(News::Trouble(&error))?;
+            wire.tell(ExchangeEvent::Trouble(&error))?;
         }
     }
     Ok(())
 }
 
 /// Learns how the provider counts, and whether it left something out.
-fn learn_usage(wire: &mut dyn Wire<'_>, request: &OutgoingRequest, usage: &Usage) -> Result<()> {
+fn learn_usage(wire: &mut dyn ExchangeWire<'_>, request: &OutgoingRequest, usage: &Usage) -> Result<()> {
     let tokens = request.tokens + request.added;
     let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
     // Where the counts agree it does not matter what they are of, and the messages need not be read.
@@ -202,17 +205,19 @@ fn learn_usage(wire: &mut dyn Wire<'_>, request: &OutgoingRequest, usage: &Usage
         None if is_near(tokens) || is_near(wire.context().lesson.theirs(tokens)) => 0,
         None => wire.uncertain()?,
     };
-    let size = Size { tokens, uncertain };
-    let Context { asking, lesson, store, .. } = wire.context();
-    let hear = |lesson: &mut Lesson| (lesson.hear(size, usage, asking.probed), *lesson);
+    let size = RequestSize { tokens, uncertain };
+    let ExchangeContext { asking, lesson, store, .. } = wire.context();
+    let hear = |lesson: &mut LearnedModel| (lesson.hear(size, usage, asking.probed), *lesson);
     let (mut read, mut learned) = hear(&mut lesson.clone());
     if learned.is_news_to(lesson) {
         (read, learned) = lesson::learn(store, &asking.about(), hear)?.unwrap_or((read, learned));
     }
     *lesson = learned;
     match read {
-        Read::Truncated { reported, expected } => wire.tell(News::Truncated { reported, expected }),
-        Read::Whole => Ok(()),
+        UsageVerdict::Truncated { reported, expected } => {
+            wire.tell(ExchangeEvent::Truncated { reported, expected })
+        }
+        UsageVerdict::Whole => Ok(()),
     }
 }
 
@@ -227,9 +232,9 @@ const MAX_HISTORY: &str = "max_history";
 /// What happens during an exchange, as it happens.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum News<'a> {
+pub enum ExchangeEvent<'a> {
     /// The view was made to fit.
-    Fitted(&'a Fitted),
+    Fitted(&'a FitResult),
     /// A request is about to leave.
     Sent {
         /// Its entry.
@@ -240,9 +245,9 @@ pub enum News<'a> {
         bytes: u64,
     },
     /// The provider wants us to wait.
-    Waiting(&'a Waiting),
+    Waiting(&'a RetryWait),
     /// The model says something. Never before it is sure that the request was taken.
-    Said(&'a Event),
+    Said(&'a ModelEvent),
     /// The request was too large; it goes out again, smaller.
     TooLarge {
         /// Which try that was, from 1.
@@ -262,12 +267,12 @@ pub enum News<'a> {
     /// Something beside the answer went wrong; the answer is there.
     Trouble(&'a Error),
     /// A hint that something will leave the view before the next request.
-    Hint(Hint),
+    Hint(BudgetHint),
 }
 
 /// When a hint is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
+pub enum HintTime {
     /// A reply has come.
     AfterReply,
     /// Tools have answered.
@@ -278,16 +283,16 @@ pub enum When {
 
 /// What the budget says between requests. Nothing is done about it before the next one: only then everything counts.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Hint {
+pub struct BudgetHint {
     /// When it was given.
-    pub when: When,
+    pub when: HintTime,
     /// What the budget says.
-    pub verdict: Verdict,
+    pub verdict: BudgetVerdict,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug)]
-pub struct Turned {
+pub struct TurnResult {
     /// The reply's entry.
     pub seq: Seq,
     /// What was said.
@@ -299,32 +304,37 @@ pub struct Turned {
     /// True when no model said it: the request was too large to the end.
     pub is_ours: bool,
     /// What the budget says now.
-    pub hint: Hint,
+    pub hint: BudgetHint,
 }
 
 /// A request that is rendered from a thread's view.
 struct Rendered<'w, 't, 'l> {
     thread: &'w mut Thread<'t>,
-    asking: &'w Asking,
-    lesson: Lesson,
+    asking: &'w ModelTarget,
+    lesson: LearnedModel,
     ladder: &'w mut Ladder<'l>,
-    news: &'w mut dyn FnMut(News<'_>),
+    news: &'w mut dyn FnMut(ExchangeEvent<'_>),
     /// Requests that were announced.
     attempts: u32,
 }
 
-impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
-    fn context(&mut self) -> Context<'_, 't> {
+impl<'t> ExchangeWire<'t> for Rendered<'_, 't, '_> {
+    fn context(&mut self) -> ExchangeContext<'_, 't> {
         let store = self.thread.store();
-        Context { asking: self.asking, lesson: &mut self.lesson, store, thread: Some(&mut *self.thread) }
+        ExchangeContext {
+            asking: self.asking,
+            lesson: &mut self.lesson,
+            store,
+            thread: Some(&mut *self.thread),
+        }
     }
 
-    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+    fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
         if let Some(budget) = &room.budget {
             self.ladder.budget = budget.clone();
         }
         match self.thread.fit(self.ladder) {
-            Ok(fitted) => (self.news)(News::Fitted(&fitted)),
+            Ok(fitted) => (self.news)(ExchangeEvent::Fitted(&fitted)),
             Err(error) if error.is_no_room() && self.attempts > 0 => return Ok(false),
             Err(other) => return Err(other),
         }
@@ -333,23 +343,28 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
         Ok(true)
     }
 
-    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+    fn render(&mut self, room: &RequestRoom) -> Result<OutgoingRequest> {
         let (thread, asking) = (&*self.thread, self.asking);
         // A summariser may have learned something since.
         self.lesson = lesson::known(thread.store(), &asking.about())?;
         let (setup, tokens) = (thread.setup()?, thread.view().tokens());
         let wished = asking.max_tokens.or_else(|| wished(&setup));
         let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
-        let ask = Ask { max_tokens, ..asking.ask(&setup) };
-        let mut blobs = Stored { store: thread.store(), session: thread.session() };
+        let ask = ModelRequest { max_tokens, ..asking.ask(&setup) };
+        let mut blobs = StoredBlobs { store: thread.store(), session: thread.session() };
         let mut doubtful = 0;
-        let written =
-            write_file(thread.source().letter()?, asking.provider.dialect, &ask, &mut blobs, &mut |put| {
+        let written = write_file(
+            thread.source().request_file()?,
+            asking.provider.dialect,
+            &ask,
+            &mut blobs,
+            &mut |put| {
                 thread.view().pour_said(thread.source(), &mut |_, message: &Message| {
                     doubtful += uncertain(&message.parts, thread.meter());
                     put(message)
                 })
-            })?;
+            },
+        )?;
         let uncertain = Some(doubtful);
         Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
     }
@@ -359,7 +374,7 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
         post(self.asking, &request.body.body(), self.news)
     }
 
-    fn tell(&mut self, news: News<'_>) -> Result<()> {
+    fn tell(&mut self, news: ExchangeEvent<'_>) -> Result<()> {
         (self.news)(news);
         Ok(())
     }
@@ -367,11 +382,11 @@ impl<'t> Wire<'t> for Rendered<'_, 't, '_> {
 
 /// The longest answer that the parameters in force name.
 fn wished(setup: &Setup) -> Option<u64> {
-    let object = setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok())?;
+    let object = setup.params.as_ref().and_then(|params| RawObject::parse(params.get()).ok())?;
     let named = |key: &&str| object.read::<u64>(key).ok().flatten();
     let nested = || {
         let options = object.get("options")?;
-        Object::parse(options.get()).ok()?.read::<u64>("num_predict").ok().flatten()
+        RawObject::parse(options.get()).ok()?.read::<u64>("num_predict").ok().flatten()
     };
     LIMITS.iter().find_map(named).or_else(nested)
 }
@@ -380,10 +395,10 @@ impl Thread<'_> {
     /// Asks the model and journals what it answers. `news` is told what happens, word by word.
     pub fn turn(
         &mut self,
-        asking: &Asking,
+        asking: &ModelTarget,
         ladder: &mut Ladder<'_>,
-        news: &mut dyn FnMut(News<'_>),
-    ) -> Result<Turned> {
+        news: &mut dyn FnMut(ExchangeEvent<'_>),
+    ) -> Result<TurnResult> {
         self.give_up_earlier()?;
         self.answer_open_calls()?;
         self.tend()?;
@@ -391,27 +406,27 @@ impl Thread<'_> {
         if let Some(turns) = asking.history
             && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
         {
-            news(News::Fitted(&fitted));
+            news(ExchangeEvent::Fitted(&fitted));
         }
-        let (room, lesson) = (Room::new(ladder.budget.clone()), Lesson::default());
+        let (room, lesson) = (RequestRoom::new(ladder.budget.clone()), LearnedModel::default());
         let mut wire = Rendered { thread: self, asking, lesson, ladder, news, attempts: 0 };
         let exchanged = exchange(&mut wire, room)?;
         let attempts = wire.attempts;
         match exchanged {
-            Exchanged::Answer { reply, journaled, .. } => {
+            ExchangeOutcome::Answer { reply, journaled, .. } => {
                 let seq = journaled?;
-                let hint = self.hint(When::AfterReply, &ladder.budget);
-                news(News::Hint(hint));
+                let hint = self.hint(HintTime::AfterReply, &ladder.budget);
+                news(ExchangeEvent::Hint(hint));
                 // What was journaled has ids for calls that came without, and blobs for what is not words.
                 let Entry::Message(message, _) = self.record(seq)?.entry else {
                     return Err(self.no_moment(seq));
                 };
-                Ok(Turned { seq, message, reply, attempts, is_ours: false, hint })
+                Ok(TurnResult { seq, message, reply, attempts, is_ours: false, hint })
             }
-            Exchanged::Lost { lost, journaled } => {
+            ExchangeOutcome::Lost { lost, journaled } => {
                 Err(Error::Unanswered { seq: journaled?, why: lost.error })
             }
-            Exchanged::TooLarge(why) => self.answer_honestly(asking, why, attempts, &ladder.budget),
+            ExchangeOutcome::TooLarge(why) => self.answer_honestly(asking, why, attempts, &ladder.budget),
         }
     }
 
@@ -421,31 +436,31 @@ impl Thread<'_> {
     }
 
     /// What the budget says now; nothing is done about it.
-    pub fn hint(&self, when: When, budget: &Budget) -> Hint {
-        Hint { when, verdict: self.will_manage(budget) }
+    pub fn hint(&self, when: HintTime, budget: &Budget) -> BudgetHint {
+        BudgetHint { when, verdict: self.will_manage(budget) }
     }
 
     /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
     /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
-    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<Fitted>> {
+    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<FitResult>> {
         let verdict = self.will_manage(budget);
         let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
-        let Some(Step::Truncate { hide, marker }) = step else { return Ok(None) };
+        let Some(LadderStep::Truncate { hide, marker }) = step else { return Ok(None) };
         let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
-        let done = vec![Done { seq, rung: Rung::Truncate, edit }];
+        let done = vec![DoneEdit { seq, rung: Rung::Truncate, edit }];
         let after = self.view().tokens();
-        Ok(Some(Fitted { verdict, done, declined: Vec::new(), share: None, after }))
+        Ok(Some(FitResult { verdict, done, declined: Vec::new(), share: None, after }))
     }
 
     /// Says in the conversation that the model could not be asked, and why.
     fn answer_honestly(
         &mut self,
-        asking: &Asking,
+        asking: &ModelTarget,
         refused: Option<TooLarge>,
         attempts: u32,
         budget: &Budget,
-    ) -> Result<Turned> {
+    ) -> Result<TurnResult> {
         let limit = refused.as_ref().and_then(|why| why.refusal.limit);
         // In the language of what the user said last.
         let asked = self.last_words(|kind| kind == Kind::User)?.unwrap_or_default();
@@ -454,8 +469,8 @@ impl Thread<'_> {
         let reply = Reply { error, ..reply(None, None, "overflow", None) };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
-        let hint = self.hint(When::AfterReply, budget);
-        Ok(Turned { seq, message, reply, attempts, is_ours: true, hint })
+        let hint = self.hint(HintTime::AfterReply, budget);
+        Ok(TurnResult { seq, message, reply, attempts, is_ours: true, hint })
     }
 }
 
@@ -489,17 +504,17 @@ pub const MOST_ROUNDS: u32 = 8;
 const ENOUGH: &str = "[not run: that were enough calls for one question; answer now with what you know]";
 
 /// Answers calls of tools.
-pub trait Toolbox {
+pub trait ToolAnswerer {
     /// True when it answers calls of the tool `name`.
     fn knows(&self, name: &str) -> bool;
 
     /// Answers a call. What the model got wrong is an answer, too.
-    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told>;
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<ToolReply>;
 }
 
 /// What a tool says to a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct ToolReply {
     /// The words.
     pub text: String,
     /// True when they say what was wrong with the call.
@@ -508,9 +523,9 @@ pub struct Told {
 
 /// The tools that lead back to what left the view: reading outputs, and recall.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Library;
+pub struct RecallTools;
 
-impl Library {
+impl RecallTools {
     /// `setup` with the definitions of these tools added, for the beginning of a session. Later it would cost the
     /// provider's cache.
     pub fn offered(setup: Setup) -> Setup {
@@ -520,38 +535,38 @@ impl Library {
         let all = [before.unwrap_or_default(), own, recall::TOOL];
         let all: Vec<&str> = all.into_iter().filter(|text| !text.is_empty()).collect();
         // What is put together from arrays of JSON is one.
-        let tools = Raw::parse(format!("[{}]", all.join(","))).ok();
+        let tools = RawJson::parse(format!("[{}]", all.join(","))).ok();
         let dialect = setup.dialect.or_else(|| Some(komado_core::openai::DIALECT.to_owned()));
         Setup { tools, dialect, ..setup }
     }
 }
 
-impl Toolbox for Library {
+impl ToolAnswerer for RecallTools {
     fn knows(&self, name: &str) -> bool {
         is_reader(name) || name == recall::NAME
     }
 
-    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<Told> {
+    fn call(&mut self, thread: &Thread<'_>, call: &Call) -> Result<ToolReply> {
         if call.name == recall::NAME {
-            let scope = Scope::Session(thread.session().clone());
+            let scope = RecallScope::Session(thread.session().clone());
             // The reply whose calls are being answered is the last one.
             let reply = thread.newest(|kind| kind == Kind::Assistant, |record| Some(record.seq))?;
             let here = (thread.id(), reply.unwrap_or(Seq::MAX));
             let text = recall::call(thread.engine(), &scope, here, &call.arguments)?;
-            return Ok(Told { text, is_error: false });
+            return Ok(ToolReply { text, is_error: false });
         }
         Ok(match crate::output::call(thread, &call.name, &call.arguments) {
-            Ok(text) => Told { text, is_error: false },
-            Err(why) => Told { text: why.to_string(), is_error: true },
+            Ok(text) => ToolReply { text, is_error: false },
+            Err(why) => ToolReply { text: why.to_string(), is_error: true },
         })
     }
 }
 
 /// How a conversation came to rest.
 #[derive(Clone, Debug)]
-pub struct Conversed {
+pub struct ConversationResult {
     /// The last turn.
-    pub turned: Turned,
+    pub turned: TurnResult,
     /// Turns that it took.
     pub turns: u32,
     /// Requests that were sent, all turns together.
@@ -569,9 +584,9 @@ impl Thread<'_> {
         self.view().each_item(self.source(), |item| last = Some(item))?;
         let kind = match last.map(|item| (item.seq, item.what)) {
             None => return Err(Error::NothingToAnswer("nothing was said yet: ask something")),
-            Some((_, What::Said(kind))) => kind,
-            Some((_, What::Shown)) => return Ok(()),
-            Some((seq, What::Replaced(_))) => self.source().head(seq)?.kind,
+            Some((_, ItemSource::Said(kind))) => kind,
+            Some((_, ItemSource::Shown)) => return Ok(()),
+            Some((seq, ItemSource::Replaced(_))) => self.source().head(seq)?.kind,
         };
         if kind == Kind::Assistant && self.view().open().calls.is_empty() {
             let why = "the last word is the model's: ask something new, or rewind first";
@@ -583,11 +598,11 @@ impl Thread<'_> {
     /// Asks the model, answers the calls that `tools` knows, and asks again, until it says something or calls another tool.
     pub fn converse(
         &mut self,
-        asking: &Asking,
+        asking: &ModelTarget,
         ladder: &mut Ladder<'_>,
-        tools: &mut dyn Toolbox,
-        news: &mut dyn FnMut(News<'_>),
-    ) -> Result<Conversed> {
+        tools: &mut dyn ToolAnswerer,
+        news: &mut dyn FnMut(ExchangeEvent<'_>),
+    ) -> Result<ConversationResult> {
         let budget = ladder.budget.clone();
         let (mut turns, mut attempts) = (0, 0);
         loop {
@@ -600,25 +615,30 @@ impl Thread<'_> {
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
             if !own.is_empty() {
                 self.answer_calls(tools, &own, turns)?;
-                news(News::Hint(self.hint(When::AfterTools, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::AfterTools, &budget)));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
-                news(News::Hint(self.hint(When::BeforeEnd, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::BeforeEnd, &budget)));
                 let gave_up = !own.is_empty() && open.is_empty();
-                return Ok(Conversed { turned, turns, attempts, open, gave_up });
+                return Ok(ConversationResult { turned, turns, attempts, open, gave_up });
             }
         }
     }
 
     /// Answers calls of the round `round`, counted from 1, and journals the answers.
-    pub(crate) fn answer_calls(&mut self, tools: &mut dyn Toolbox, calls: &[Call], round: u32) -> Result<()> {
-        let enough = || Told { text: ENOUGH.to_owned(), is_error: true };
+    pub(crate) fn answer_calls(
+        &mut self,
+        tools: &mut dyn ToolAnswerer,
+        calls: &[Call],
+        round: u32,
+    ) -> Result<()> {
+        let enough = || ToolReply { text: ENOUGH.to_owned(), is_error: true };
         let mut answers = Vec::with_capacity(calls.len());
         for call in calls {
             let told = if round > MOST_ROUNDS { enough() } else { tools.call(self, call)? };
-            let outcome = Outcome::text(&call.id, Some(call.name.clone()), told.text);
-            let outcome = Outcome { is_error: told.is_error, ..outcome };
-            answers.push((Message::of(Role::Tool, vec![Part::Result(outcome)]), None));
+            let outcome = ToolOutcome::text(&call.id, Some(call.name.clone()), told.text);
+            let outcome = ToolOutcome { is_error: told.is_error, ..outcome };
+            answers.push((Message::of(Role::Tool, vec![MessagePart::Result(outcome)]), None));
         }
         self.say_all(answers).map(|_| ())
     }
@@ -637,13 +657,13 @@ mod converse_tests {
     #[test]
     fn the_tools_are_offered_beside_those_that_were_there() {
         let own = ["tool_output_cache", "tool_output_cache_grep", "tool_output_cache_line", "recall"];
-        let setup = Library::offered(Setup::default());
+        let setup = RecallTools::offered(Setup::default());
         assert_eq!(names(&setup), own);
         assert_eq!(setup.dialect.as_deref(), Some("openai"));
-        assert!(own.iter().all(|name| Library.knows(name)) && !Library.knows("read"));
-        let read = Raw::parse(r#"[ {"type":"function","function":{"name":"read"}} ]"#).unwrap();
+        assert!(own.iter().all(|name| RecallTools.knows(name)) && !RecallTools.knows("read"));
+        let read = RawJson::parse(r#"[ {"type":"function","function":{"name":"read"}} ]"#).unwrap();
         let both =
-            Library::offered(Setup { tools: Some(read), system: Some("s".into()), ..Setup::default() });
+            RecallTools::offered(Setup { tools: Some(read), system: Some("s".into()), ..Setup::default() });
         assert_eq!(names(&both)[0], "read");
         assert_eq!((names(&both).len(), both.system.as_deref()), (5, Some("s")));
     }

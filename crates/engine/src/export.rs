@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use komado_core::head::{Kind, Source};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Entry, Record};
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View, journal};
-use komado_store::{Change, Journal, Mail, Mode, ReadSeek};
+use komado_store::{Journal, OpenMode, ReadSeek, SessionChange, ThreadMail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ const PIECE: usize = 48 * 1024;
 
 /// First line.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Opening {
+pub(crate) struct ExportOpening {
     pub(crate) komado_export: u32,
     pub(crate) session: Meta,
 }
@@ -47,7 +47,7 @@ pub(crate) struct BlobLine {
 
 /// Last line.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Ending {
+pub(crate) struct ExportEnding {
     pub(crate) end: String,
 }
 
@@ -75,10 +75,10 @@ impl Engine {
     pub fn export(&self, id: &SessionId, out: &mut dyn Write, mut each: impl FnMut(u64)) -> Result<()> {
         let mut out = Digested { out, digest: blake3::Hasher::new() };
         let session = self.session(id)?.meta;
-        out.json(&Opening { komado_export: VERSION, session })?;
+        out.json(&ExportOpening { komado_export: VERSION, session })?;
         let mut written = 0;
         for header in self.store().threads(id)? {
-            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             let own = header.base_seq() + 1..=journal.last();
             let lines = 1 + own.size_hint().0 as u64;
             out.json(&ThreadLine { thread: header.thread.to_string(), lines })?;
@@ -97,7 +97,7 @@ impl Engine {
             }
         }
         let end = out.digest.finalize().to_hex().to_string();
-        Ok(out.json(&Ending { end })?)
+        Ok(out.json(&ExportEnding { end })?)
     }
 }
 
@@ -216,13 +216,13 @@ impl Engine {
     /// Writes into the row of a session whether all of it is there; its state stays the one it was made with.
     fn note_import(&self, meta: &Meta, id: &SessionId, at: String, why: Option<&str>) -> Result<()> {
         let to = Session::new(meta).status;
-        self.store().change(id, &Change::State { to, at, why: why.map(str::to_owned) })?;
+        self.store().change(id, &SessionChange::State { to, at, why: why.map(str::to_owned) })?;
         Ok(())
     }
 
     /// The last step: from here on the session is whole.
     fn finish_import(&self, meta: &Meta, id: &SessionId) -> Result<()> {
-        let root = self.open(id, &ThreadId::root(), Mode::Read)?;
+        let root = self.open(id, &ThreadId::root(), OpenMode::Read)?;
         if let Some(close) = root.view().closed().map(|at| root.record(at)).transpose()? {
             self.follow(id, &close)?;
             return Ok(());
@@ -244,7 +244,7 @@ impl Engine {
             } else if let Ok(piece) = serde_json::from_str::<BlobLine>(&text) {
                 lines.keep();
                 self.take_piece(id, piece, lines)?;
-            } else if let Ok(end) = serde_json::from_str::<Ending>(&text) {
+            } else if let Ok(end) = serde_json::from_str::<ExportEnding>(&text) {
                 if end.end != lines.digest.finalize().to_hex().as_str() {
                     return Err(lines.bad("the digest does not fit: the export was changed or cut"));
                 }
@@ -259,11 +259,11 @@ impl Engine {
         self.finish_blob(id, lines)?;
         // Views for people show pictures, so they can be made only now.
         for header in self.store().threads(id)? {
-            self.open(id, &header.thread, Mode::Write)?.settle()?;
+            self.open(id, &header.thread, OpenMode::Write)?.settle()?;
         }
         self.enroll(id)?;
         let by = lines.counters.since(&self.session(id)?.counters);
-        self.store().change(id, &Change::Count { by, at: self.now() })?;
+        self.store().change(id, &SessionChange::Count { by, at: self.now() })?;
         Ok(new)
     }
 
@@ -279,7 +279,7 @@ impl Engine {
         if !known.iter().any(|other| other.thread == header.thread) {
             self.store().spawn(&header)?;
         }
-        let mut journal = self.store().open(id, &header.thread, Mode::Write)?;
+        let mut journal = self.store().open(id, &header.thread, OpenMode::Write)?;
         let mut view = View::fold(&*journal, journal.last())?;
         let mut left = pass_known(id, &*journal, thread.lines.saturating_sub(1), lines)?;
         let new = left;
@@ -311,7 +311,7 @@ impl Engine {
 /// What the session of an export was made with.
 fn opened(lines: &mut Lines<'_>) -> Result<Meta> {
     let first = lines.next()?.to_owned();
-    let opening: Opening =
+    let opening: ExportOpening =
         serde_json::from_str(&first).map_err(|e| lines.bad(format!("this is not a komado export ({e})")))?;
     if opening.komado_export > VERSION {
         return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
@@ -329,7 +329,7 @@ fn pass_known(id: &SessionId, journal: &dyn Journal, mut left: u64, lines: &mut 
             return Err(komado_store::Error::SessionExists(id.clone()).into());
         }
         lines.keep();
-        lines.counters += Counters::of(&Source::record(journal, seq)?.entry);
+        lines.counters += Counters::of(&EntrySource::record(journal, seq)?.entry);
         left -= 1;
     }
     Ok(left)
@@ -360,7 +360,7 @@ fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut
 #[derive(Default)]
 struct Post {
     /// Who told whom, and when.
-    told: Vec<(String, ThreadId, Mail)>,
+    told: Vec<(String, ThreadId, ThreadMail)>,
     /// What each thread has heard of each other one.
     heard: BTreeMap<(ThreadId, ThreadId), Seq>,
 }
@@ -370,7 +370,7 @@ impl Engine {
     fn enroll(&self, id: &SessionId) -> Result<()> {
         let mut post = Post::default();
         for header in self.store().threads(id)? {
-            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             let row = branch(&header, &*journal)?;
             if row.parent.is_some() {
                 self.store().put_branch(&row)?;
@@ -395,7 +395,7 @@ impl Post {
         while seq > own {
             let head = journal.head(seq)?;
             if matches!(head.kind, Kind::Tell | Kind::Heard) {
-                self.take(&journal.header().thread, Source::record(journal, seq)?);
+                self.take(&journal.header().thread, EntrySource::record(journal, seq)?);
             }
             seq = head.prev_op;
         }
@@ -405,7 +405,7 @@ impl Post {
     fn take(&mut self, thread: &ThreadId, record: Record) {
         match record.entry {
             Entry::Tell { to, .. } => {
-                let mail = Mail { from: thread.clone(), seq: record.seq };
+                let mail = ThreadMail { from: thread.clone(), seq: record.seq };
                 self.told.push((record.timestamp, to, mail));
             }
             Entry::Heard { from, upto } => {

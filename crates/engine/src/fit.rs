@@ -5,15 +5,15 @@
 //! had changes nothing: the attempt and its cost are journaled, and the ladder goes one rung down.
 
 use crate::condense;
-use crate::condense::{ByDigest, Declined, Reads, Settings, Summariser};
+use crate::condense::{ByDigest, CondenseSettings, Declined, Summariser, SummaryInput};
 use crate::edits::{asked_apart, check_gain, lost};
 use crate::error::{Error, Result};
 use crate::share::{check_budget, moved};
-use crate::thread::{Rows, Staged, Thread};
-use komado_core::budget::{Budget, Preset, Rule, Verdict};
-use komado_core::head::Source;
+use crate::thread::{Staged, StagedRows, Thread};
+use komado_core::budget::{Budget, BudgetRule, BudgetVerdict, Preset};
+use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{Next, Rung, Step, Tried};
+use komado_core::ladder::{LadderNext, LadderStep, LadderTried, Rung};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
@@ -30,18 +30,18 @@ pub struct Ladder<'a> {
     /// How much may be shown, and when something must leave.
     pub budget: Budget,
     /// How a span is condensed.
-    pub settings: Settings,
+    pub settings: CondenseSettings,
     /// Who writes the summary.
     pub by: &'a mut dyn Summariser,
 }
 
 /// What was done, or would be.
 #[derive(Clone, Debug)]
-pub struct Fitted {
+pub struct FitResult {
     /// What the budget said before.
-    pub verdict: Verdict,
+    pub verdict: BudgetVerdict,
     /// The edits, in order.
-    pub done: Vec<Done>,
+    pub done: Vec<DoneEdit>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
     /// What is seen of the threads above was cut anew, because the window is another.
@@ -68,7 +68,7 @@ pub struct Resliced {
 
 /// One edit that was made, or would be.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct DoneEdit {
     /// Its entry.
     pub seq: Seq,
     /// Which rung.
@@ -77,7 +77,7 @@ pub struct Done {
     pub edit: Edit,
 }
 
-impl Done {
+impl DoneEdit {
     /// What leaves the view or is shown otherwise.
     pub fn touched(&self) -> Vec<Span> {
         let replaced = self.edit.replace.iter().map(|replace| Span::new(replace.seq, replace.seq));
@@ -87,7 +87,7 @@ impl Done {
 
 /// Where edits are put: a thread, or a copy of it that is thrown away.
 trait Target {
-    type Source: Source<Error = komado_store::Error> + ?Sized;
+    type Source: EntrySource<Error = komado_store::Error> + ?Sized;
     /// The view, where its entries are looked up, and how tokens are counted.
     fn parts(&self) -> (&View, &Self::Source, Meter);
     fn append(&mut self, entry: Entry) -> Result<Seq>;
@@ -96,19 +96,19 @@ trait Target {
 }
 
 /// Step by step, until the view fits or nothing more is worth doing.
-fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let share = keep_to_share(to, &mut ladder.budget)?;
     let (view, source, _) = to.parts();
-    let mut fitted = Fitted { share, ..Fitted::begun(view, &ladder.budget) };
-    let asks = ladder.by.reads() == Reads::Request;
-    let mut tried = Tried { condense: asks && in_vain_lately(view, source, &ladder.budget)? };
+    let mut fitted = FitResult { share, ..FitResult::begun(view, &ladder.budget) };
+    let asks = ladder.by.reads() == SummaryInput::Request;
+    let mut tried = LadderTried { condense: asks && in_vain_lately(view, source, &ladder.budget)? };
     for _ in 0..MOST_STEPS {
         let (view, source, meter) = to.parts();
         match ladder::next(view, source, &ladder.budget, meter, tried)? {
-            Next::Rest => return Ok(fitted.ended(view)),
-            Next::Floor(floor) => return Err(Error::Floor(floor)),
-            Next::Do(step) => {
-                tried.condense |= matches!(step, Step::Condense { .. });
+            LadderNext::Rest => return Ok(fitted.ended(view)),
+            LadderNext::Floor(floor) => return Err(Error::Floor(floor)),
+            LadderNext::Do(step) => {
+                tried.condense |= matches!(step, LadderStep::Condense { .. });
                 take(to, step, &mut fitted, ladder)?;
             }
         }
@@ -133,11 +133,16 @@ fn keep_to_share<T: Target>(to: &mut T, budget: &mut Budget) -> Result<Option<Re
 }
 
 /// One step: written, and put where it belongs.
-fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Ladder<'_>) -> Result<()> {
+fn take<T: Target>(
+    to: &mut T,
+    step: LadderStep,
+    fitted: &mut FitResult,
+    ladder: &mut Ladder<'_>,
+) -> Result<()> {
     let rung = step.rung();
-    let verdict = Verdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.parts().0) };
+    let verdict = BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.parts().0) };
     let model = ladder.by.name().to_owned();
-    let asks = rung == Rung::Condense && ladder.by.reads() == Reads::Request;
+    let asks = rung == Rung::Condense && ladder.by.reads() == SummaryInput::Request;
     // The journal says that a model is about to be asked.
     let asking = |to: &mut T| to.append(asked_apart(&model, to.parts().0.tokens(), "condense"));
     let asked = asks.then(|| asking(to)).transpose()?;
@@ -145,7 +150,7 @@ fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Lad
     match write(view, source, meter, step.clone(), verdict, ladder)? {
         Ok(edit) => {
             let (seq, edit) = to.put(edit)?;
-            fitted.done.push(Done { seq, rung, edit });
+            fitted.done.push(DoneEdit { seq, rung, edit });
         }
         Err(why) => {
             fitted.declined.push(why.to_string());
@@ -165,13 +170,13 @@ fn take<T: Target>(to: &mut T, step: Step, fitted: &mut Fitted, ladder: &mut Lad
 /// A model could not write the summary, and the window is full: the digest, which needs none, says more than a marker.
 fn by_digest<T: Target>(
     to: &mut T,
-    step: Step,
-    verdict: Verdict,
-    fitted: &mut Fitted,
+    step: LadderStep,
+    verdict: BudgetVerdict,
+    fitted: &mut FitResult,
     ladder: &Ladder<'_>,
 ) -> Result<()> {
     // The other presets go on to the marker, as what they are named after does.
-    if verdict.rule != Rule::HardGate || ladder.budget.policy.preset != Preset::Komado {
+    if verdict.rule != BudgetRule::HardGate || ladder.budget.policy.preset != Preset::Komado {
         return Ok(());
     }
     let (budget, settings) = (ladder.budget.clone(), ladder.settings.clone());
@@ -206,7 +211,7 @@ const DECLINED: &str = "declined";
 const LATELY: Seq = 64;
 
 /// True when a model was asked for nothing and little was said since: below the limit it is not asked again at once.
-fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
+fn in_vain_lately<S: EntrySource<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
     budget: &Budget,
@@ -236,9 +241,9 @@ fn in_vain_lately<S: Source<Error = komado_store::Error> + ?Sized>(
 
 /// A copy of a thread on which steps are tried.
 impl<'a> Target for Staged<'a> {
-    type Source = Rows<'a>;
+    type Source = StagedRows<'a>;
 
-    fn parts(&self) -> (&View, &Rows<'a>, Meter) {
+    fn parts(&self) -> (&View, &StagedRows<'a>, Meter) {
         (self.view(), self.source(), self.meter)
     }
 
@@ -256,22 +261,22 @@ impl<'a> Target for Staged<'a> {
 
 impl Thread<'_> {
     /// Says, before doing anything, whether something will be done before the next request.
-    pub fn will_manage(&self, budget: &Budget) -> Verdict {
+    pub fn will_manage(&self, budget: &Budget) -> BudgetVerdict {
         budget.will_manage(self.view())
     }
 
     /// Makes the view fit, and journals each edit. Nothing happens while there is room.
-    pub fn fit(&mut self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+    pub fn fit(&mut self, ladder: &mut Ladder<'_>) -> Result<FitResult> {
         climb(self, ladder)
     }
 
     /// What [`Thread::fit`] would do; nothing is written. A summariser is asked all the same.
-    pub fn plan(&self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
+    pub fn plan(&self, ladder: &mut Ladder<'_>) -> Result<FitResult> {
         climb(&mut self.stage(), ladder)
     }
 
     /// What [`Thread::relax`] and then [`Thread::fit`] would do; nothing is written.
-    pub fn plan_relaxed(&self, ladder: &mut Ladder<'_>) -> Result<(Vec<Seq>, Fitted)> {
+    pub fn plan_relaxed(&self, ladder: &mut Ladder<'_>) -> Result<(Vec<Seq>, FitResult)> {
         let mut draft = self.stage();
         let back = draft.relax(&ladder.budget)?;
         Ok((back, climb(&mut draft, ladder)?))
@@ -279,9 +284,9 @@ impl Thread<'_> {
 
     /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
     /// too little.
-    pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<Fitted> {
-        let mut fitted = Fitted::begun(self.view(), &ladder.budget);
-        fitted.verdict.rule = Rule::ByHand;
+    pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<FitResult> {
+        let mut fitted = FitResult::begun(self.view(), &ladder.budget);
+        fitted.verdict.rule = BudgetRule::ByHand;
         match ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
             Some(step) => take(self, step, &mut fitted, ladder)?,
             None => fitted.declined.push(TOO_LITTLE.to_owned()),
@@ -305,7 +310,7 @@ impl Staged<'_> {
         let mut back = Vec::new();
         while let Some(target) = self.view().edits().last() {
             let Entry::Edit(edit) = self.source().record(target)?.entry else { break };
-            if edit.cause.rule == Rule::ByHand.name() {
+            if edit.cause.rule == BudgetRule::ByHand.name() {
                 break;
             }
             let before = self.mark();
@@ -323,7 +328,7 @@ impl Staged<'_> {
     }
 }
 
-impl Fitted {
+impl FitResult {
     fn begun(view: &View, budget: &Budget) -> Self {
         let verdict = budget.will_manage(view);
         Self { verdict, done: Vec::new(), declined: Vec::new(), share: None, after: verdict.tokens }
@@ -336,12 +341,12 @@ impl Fitted {
 }
 
 /// Makes a step into an edit; only a summary has to be written first.
-fn write<S: Source<Error = komado_store::Error> + ?Sized>(
+fn write<S: EntrySource<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
     meter: Meter,
-    step: Step,
-    verdict: Verdict,
+    step: LadderStep,
+    verdict: BudgetVerdict,
     ladder: &mut Ladder<'_>,
 ) -> Result<std::result::Result<Edit, Declined>> {
     let kind = step.kind();
@@ -349,16 +354,16 @@ fn write<S: Source<Error = komado_store::Error> + ?Sized>(
     let numbers = verdict.numbers();
     let edit = |hide, show, replace, cause| Edit { kind, hide, show, replace, cause };
     Ok(Ok(match step {
-        Step::Replace { rung, replace } => {
+        LadderStep::Replace { rung, replace } => {
             cause.note = Some(format!("{} of {}; {numbers}", rung.name(), replace.len()));
             edit(Vec::new(), Vec::new(), replace, cause)
         }
-        Step::Truncate { hide, marker } => {
+        LadderStep::Truncate { hide, marker } => {
             cause.note = Some(numbers);
             let show = Show { kind: ShowKind::Marker, tokens: meter.said(&marker), text: marker };
             edit(hide, vec![show], Vec::new(), cause)
         }
-        Step::Condense { hide, limit } => {
+        LadderStep::Condense { hide, limit } => {
             // How many messages are worth it was the ladder's to say.
             let settings = ladder.settings.clone().by_hand();
             let composed = condense::compose(source, view, &hide, &settings, ladder.by, meter, limit)?;

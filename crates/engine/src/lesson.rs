@@ -22,7 +22,7 @@ const FACTORS: std::ops::RangeInclusive<f64> = 0.2..=10.0;
 /// What is known about a model at a place.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Lesson {
+pub struct LearnedModel {
     /// The most tokens it takes, as it said itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Lesson {
 
 /// A request, as far as we can tell how large it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Size {
+pub struct RequestSize {
     /// Tokens of the view.
     pub tokens: u64,
     /// Those among them that a provider may count otherwise, or not at all: thoughts, pictures, what only one dialect
@@ -59,7 +59,7 @@ pub struct Size {
     pub uncertain: u64,
 }
 
-impl Size {
+impl RequestSize {
     /// A request of words alone.
     pub const fn certain(tokens: u64) -> Self {
         Self { tokens, uncertain: 0 }
@@ -78,7 +78,7 @@ impl Size {
 
 /// A refusal because of size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Refusal {
+pub struct SizeRefusal {
     /// The most it takes, as it said.
     pub limit: Option<u64>,
     /// What it counted.
@@ -89,7 +89,7 @@ pub struct Refusal {
 
 /// What an answer's usage says about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Read {
+pub enum UsageVerdict {
     /// All of it was read.
     Whole,
     /// Far less was read than was sent: the server left something out and did not say so.
@@ -101,7 +101,7 @@ pub enum Read {
     },
 }
 
-impl Lesson {
+impl LearnedModel {
     /// The provider's tokens for one of ours.
     pub fn factor(&self) -> f64 {
         self.factor.unwrap_or(1.0)
@@ -121,15 +121,15 @@ impl Lesson {
 
     /// Learns from an answer to a request. A conversation that turns to another language is counted by the newest
     /// answer at once if that is the larger, and slowly if it is the smaller.
-    pub fn hear(&mut self, size: Size, usage: &Usage, probed: Option<u64>) -> Read {
+    pub fn hear(&mut self, size: RequestSize, usage: &Usage, probed: Option<u64>) -> UsageVerdict {
         let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
         if reported == 0 || size.least() < FEWEST {
-            return Read::Whole;
+            return UsageVerdict::Whole;
         }
         let expected = (size.least() as f64 * self.usual.unwrap_or(1.0).min(1.0)) as u64;
         if reported * 2 < expected {
             self.was_cut(reported, probed);
-            return Read::Truncated { reported, expected };
+            return UsageVerdict::Truncated { reported, expected };
         }
         self.cut = None;
         self.doubt = self.doubt.filter(|doubt| reported <= *doubt);
@@ -145,7 +145,7 @@ impl Lesson {
             }
         }
         self.most = self.most.max(reported);
-        Read::Whole
+        UsageVerdict::Whole
     }
 
     /// True when someone who knows `old` would do something else for knowing this: what is off by a hair is not worth a
@@ -189,7 +189,7 @@ impl Lesson {
     }
 
     /// Learns from a refusal of a request.
-    pub fn refused(&mut self, size: Size, refusal: Refusal, probed: Option<u64>) {
+    pub fn refused(&mut self, size: RequestSize, refusal: SizeRefusal, probed: Option<u64>) {
         if let Some(limit) = refusal.limit.filter(|limit| *limit > 0) {
             self.was_named(limit, probed);
         } else if size.tells() && !refusal.is_vague {
@@ -211,7 +211,7 @@ pub fn about(place: &str, model: &str) -> String {
 }
 
 /// What is known; a lesson that cannot be read is none.
-pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<Lesson> {
+pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<LearnedModel> {
     let text = lessons.lesson(about)?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
 }
@@ -221,7 +221,7 @@ pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<Lesson> {
 pub fn learn<T>(
     lessons: &(impl Lessons + ?Sized),
     about: &str,
-    mut learn: impl FnMut(&mut Lesson) -> T,
+    mut learn: impl FnMut(&mut LearnedModel) -> T,
 ) -> Result<Option<T>> {
     let mut known = known(lessons, about)?;
     let before = known;
@@ -230,7 +230,7 @@ pub fn learn<T>(
         return Ok(learned);
     }
     lessons.learn(about, &mut |old| {
-        let mut lesson: Lesson = old.and_then(|old| serde_json::from_str(old).ok()).unwrap_or_default();
+        let mut lesson: LearnedModel = old.and_then(|old| serde_json::from_str(old).ok()).unwrap_or_default();
         let before = lesson;
         learned = Some(learn(&mut lesson));
         lesson.is_news_to(&before).then(|| serde_json::to_string(&lesson).ok()).flatten()
@@ -246,7 +246,7 @@ pub fn learn<T>(
 
 /// Who said how large a window is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum WindowSource {
     /// The user.
     Given,
     /// The provider, when a request was too large.
@@ -257,7 +257,7 @@ pub enum Told {
     Listed,
 }
 
-impl Told {
+impl WindowSource {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -269,7 +269,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for WindowSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Given => "as you said",
@@ -282,18 +282,18 @@ impl fmt::Display for Told {
 
 /// A window, in the provider's tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
+pub struct ModelWindow {
     /// Tokens of request and answer together.
     pub tokens: u64,
     /// Who said so.
-    pub told: Told,
+    pub told: WindowSource,
 }
 
-impl Window {
+impl ModelWindow {
     /// The window by all that is known; `None` when nobody knows.
     pub fn known(
         given: Option<u64>,
-        lesson: &Lesson,
+        lesson: &LearnedModel,
         probed: Option<u64>,
         listed: Option<u64>,
     ) -> Option<Self> {
@@ -302,10 +302,10 @@ impl Window {
         let is_old = probed.is_some() && ![lesson.probed, lesson.window].contains(&probed);
         let learned = lesson.window.filter(|_| !is_old);
         given
-            .map(told(Told::Given))
-            .or(learned.map(told(Told::Learned)))
-            .or(probed.map(told(Told::Probed)))
-            .or(listed.map(told(Told::Listed)))
+            .map(told(WindowSource::Given))
+            .or(learned.map(told(WindowSource::Learned)))
+            .or(probed.map(told(WindowSource::Probed)))
+            .or(listed.map(told(WindowSource::Listed)))
             .filter(|window| window.tokens > 0)
     }
 }
@@ -319,21 +319,21 @@ mod tests {
         Usage { input_tokens: input, ..Usage::default() }
     }
 
-    fn hear(lesson: &mut Lesson, tokens: u64, reported: u64) -> Read {
-        lesson.hear(Size::certain(tokens), &usage(reported), None)
+    fn hear(lesson: &mut LearnedModel, tokens: u64, reported: u64) -> UsageVerdict {
+        lesson.hear(RequestSize::certain(tokens), &usage(reported), None)
     }
 
     #[test]
     fn the_factor_follows_what_is_reported_up_at_once_and_down_slowly() {
-        let mut lesson = Lesson::default();
-        assert_eq!(hear(&mut lesson, 1_000, 1_100), Read::Whole);
+        let mut lesson = LearnedModel::default();
+        assert_eq!(hear(&mut lesson, 1_000, 1_100), UsageVerdict::Whole);
         assert!((lesson.factor() - 1.1).abs() < 1e-9);
         hear(&mut lesson, 1_000, 1_500);
         assert!((lesson.factor() - 1.5).abs() < 1e-9, "the larger, at once");
         hear(&mut lesson, 1_000, 1_000);
         assert!((lesson.factor() - 1.35).abs() < 1e-9, "the smaller, slowly");
         assert_eq!((lesson.ours(1_350), lesson.theirs(1_000), lesson.samples), (1_000, 1_350, 3));
-        (0..20).for_each(|_| assert_eq!(hear(&mut lesson, 1_000, 1_000), Read::Whole));
+        (0..20).for_each(|_| assert_eq!(hear(&mut lesson, 1_000, 1_000), UsageVerdict::Whole));
         assert!(lesson.factor() < 1.01, "one odd request is forgotten");
         hear(&mut lesson, 300, 900);
         assert_eq!(lesson.samples, 23, "a short request says little");
@@ -341,38 +341,41 @@ mod tests {
 
     #[test]
     fn what_was_read_from_a_cache_was_read() {
-        let mut lesson = Lesson::default();
+        let mut lesson = LearnedModel::default();
         let cached =
             Usage { input_tokens: 10, cache_creation_tokens: 90, cache_read_tokens: 900, output_tokens: 5 };
-        assert_eq!(lesson.hear(Size::certain(1_000), &cached, None), Read::Whole);
+        assert_eq!(lesson.hear(RequestSize::certain(1_000), &cached, None), UsageVerdict::Whole);
         assert!((lesson.factor() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn thoughts_that_are_not_sent_back_are_no_truncation() {
-        let mut lesson = Lesson::default();
+        let mut lesson = LearnedModel::default();
         for _ in 0..5 {
-            let size = Size { tokens: 9_000, uncertain: 8_000 };
-            assert_eq!(lesson.hear(size, &usage(1_020), None), Read::Whole);
+            let size = RequestSize { tokens: 9_000, uncertain: 8_000 };
+            assert_eq!(lesson.hear(size, &usage(1_020), None), UsageVerdict::Whole);
         }
         assert_eq!((lesson.window, lesson.factor, lesson.most), (None, None, 1_020));
     }
 
     #[test]
     fn a_silent_truncation_is_seen_and_teaches_the_window_when_it_happens_again() {
-        let mut lesson = Lesson::default();
+        let mut lesson = LearnedModel::default();
         hear(&mut lesson, 1_900, 2_000);
-        assert_eq!(hear(&mut lesson, 9_000, 2_040), Read::Truncated { reported: 2_040, expected: 9_000 });
+        assert_eq!(
+            hear(&mut lesson, 9_000, 2_040),
+            UsageVerdict::Truncated { reported: 2_040, expected: 9_000 }
+        );
         assert_eq!((lesson.window, lesson.samples), (None, 1));
         hear(&mut lesson, 9_100, 2_038);
         assert_eq!(lesson.window, Some(2_038));
         // A server that counts only what it had not cached left nothing out.
-        let mut lesson = Lesson { most: 8_000, ..Lesson::default() };
+        let mut lesson = LearnedModel { most: 8_000, ..LearnedModel::default() };
         hear(&mut lesson, 9_000, 40);
         hear(&mut lesson, 9_000, 41);
         assert_eq!(lesson.window, None);
         // One that was never asked before has no usual.
-        let mut lesson = Lesson::default();
+        let mut lesson = LearnedModel::default();
         hear(&mut lesson, 9_000, 420);
         hear(&mut lesson, 9_000, 430);
         assert_eq!(lesson.window, None);
@@ -380,9 +383,11 @@ mod tests {
 
     #[test]
     fn a_truncation_that_sets_in_slowly_is_seen_all_the_same() {
-        let (mut lesson, mut seen) = (Lesson::default(), None);
+        let (mut lesson, mut seen) = (LearnedModel::default(), None);
         for estimated in (300..9_000).step_by(180) {
-            if let Read::Truncated { expected, .. } = hear(&mut lesson, estimated, estimated.min(2_040)) {
+            if let UsageVerdict::Truncated { expected, .. } =
+                hear(&mut lesson, estimated, estimated.min(2_040))
+            {
                 seen = seen.or(Some(expected));
             }
         }
@@ -392,23 +397,23 @@ mod tests {
 
     #[test]
     fn a_refusal_teaches_and_a_larger_answer_corrects_it() {
-        let mut lesson = Lesson::default();
-        let size = Size::certain(5_000);
-        let named = Refusal { limit: Some(4_096), actual: Some(6_000), is_vague: false };
+        let mut lesson = LearnedModel::default();
+        let size = RequestSize::certain(5_000);
+        let named = SizeRefusal { limit: Some(4_096), actual: Some(6_000), is_vague: false };
         lesson.refused(size, named, Some(4_096));
         assert_eq!((lesson.window, lesson.probed), (Some(4_096), Some(4_096)));
         assert!((lesson.factor() - 1.2).abs() < 1e-9);
-        lesson.refused(size, Refusal::default(), None);
+        lesson.refused(size, SizeRefusal::default(), None);
         assert_eq!(lesson.window, Some(4_096), "a limit that was named is better than none");
         hear(&mut lesson, 5_000, 6_100);
         assert_eq!(lesson.window, Some(6_100));
-        let mut unnamed = Lesson::default();
-        unnamed.refused(size, Refusal { is_vague: true, ..Refusal::default() }, None);
+        let mut unnamed = LearnedModel::default();
+        unnamed.refused(size, SizeRefusal { is_vague: true, ..SizeRefusal::default() }, None);
         assert_eq!(unnamed.window, None, "bytes are not tokens");
-        unnamed.refused(size, Refusal::default(), None);
+        unnamed.refused(size, SizeRefusal::default(), None);
         assert_eq!(unnamed.window, Some(5_000));
-        let mut proven = Lesson { most: 7_000, ..Lesson::default() };
-        proven.refused(size, Refusal::default(), None);
+        let mut proven = LearnedModel { most: 7_000, ..LearnedModel::default() };
+        proven.refused(size, SizeRefusal::default(), None);
         assert_eq!(proven.window, Some(7_000), "it has answered more than that");
     }
 
@@ -439,7 +444,8 @@ mod tests {
     fn what_teaches_nothing_new_is_not_written() {
         let store = Counted::default();
         let say = |tokens, reported| {
-            learn(&store, "m", |lesson| lesson.hear(Size::certain(tokens), &usage(reported), None)).unwrap();
+            learn(&store, "m", |lesson| lesson.hear(RequestSize::certain(tokens), &usage(reported), None))
+                .unwrap();
             store.1.load(std::sync::atomic::Ordering::Relaxed)
         };
         let first = (0..50).fold(0, |_, n| say(10_000 + n, 11_000 + n));
@@ -452,9 +458,9 @@ mod tests {
 
     #[test]
     fn a_limit_below_what_was_answered_is_believed_when_it_is_said_again() {
-        let named = Refusal { limit: Some(2_000), ..Refusal::default() };
-        let size = Size::certain(9_000);
-        let mut lesson = Lesson::default();
+        let named = SizeRefusal { limit: Some(2_000), ..SizeRefusal::default() };
+        let size = RequestSize::certain(9_000);
+        let mut lesson = LearnedModel::default();
         hear(&mut lesson, 9_000, 9_063);
         lesson.refused(size, named, None);
         assert_eq!((lesson.window, lesson.doubt, lesson.most), (None, Some(2_000), 9_063));
@@ -474,9 +480,9 @@ mod tests {
     fn lessons_are_kept_by_place_and_model() {
         let store = MemoryStore::default();
         let here = about("http://h:1/v1", "m");
-        assert_eq!(known(&store, &here).unwrap(), Lesson::default());
-        let named = Refusal { limit: Some(9), ..Refusal::default() };
-        learn(&store, &here, |lesson| lesson.refused(Size::certain(0), named, None)).unwrap();
+        assert_eq!(known(&store, &here).unwrap(), LearnedModel::default());
+        let named = SizeRefusal { limit: Some(9), ..SizeRefusal::default() };
+        learn(&store, &here, |lesson| lesson.refused(RequestSize::certain(0), named, None)).unwrap();
         assert_eq!(known(&store, &here).unwrap().window, Some(9));
         assert_eq!(known(&store, &about("http://h:2/v1", "m")).unwrap().window, None);
     }
@@ -489,24 +495,24 @@ mod window_tests {
     #[test]
     fn who_knows_better_is_trusted_over_who_knows_less() {
         let listed = Some(128_000);
-        let lesson = Lesson { window: Some(4_096), probed: Some(8_192), ..Lesson::default() };
-        let known = |given, lesson: &Lesson, probed, listed| {
-            Window::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
+        let lesson = LearnedModel { window: Some(4_096), probed: Some(8_192), ..LearnedModel::default() };
+        let known = |given, lesson: &LearnedModel, probed, listed| {
+            ModelWindow::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
         };
-        let none = Lesson::default();
+        let none = LearnedModel::default();
         assert_eq!(known(None, &none, None, None), None);
-        assert_eq!(known(None, &none, None, listed), Some((128_000, Told::Listed)));
-        assert_eq!(known(None, &none, Some(8_192), listed), Some((8_192, Told::Probed)));
-        assert_eq!(known(None, &lesson, Some(8_192), listed), Some((4_096, Told::Learned)));
-        assert_eq!(known(Some(2_048), &lesson, Some(8_192), listed), Some((2_048, Told::Given)));
+        assert_eq!(known(None, &none, None, listed), Some((128_000, WindowSource::Listed)));
+        assert_eq!(known(None, &none, Some(8_192), listed), Some((8_192, WindowSource::Probed)));
+        assert_eq!(known(None, &lesson, Some(8_192), listed), Some((4_096, WindowSource::Learned)));
+        assert_eq!(known(Some(2_048), &lesson, Some(8_192), listed), Some((2_048, WindowSource::Given)));
     }
 
     #[test]
     fn a_lesson_from_before_the_server_was_started_anew_is_forgotten() {
-        let lesson = Lesson { window: Some(2_000), probed: Some(2_048), ..Lesson::default() };
-        let known = |probed| Window::known(None, &lesson, probed, None).unwrap();
-        assert_eq!(known(Some(2_048)).told, Told::Learned);
-        assert_eq!(known(None).told, Told::Learned);
-        assert_eq!(known(Some(8_192)), Window { tokens: 8_192, told: Told::Probed });
+        let lesson = LearnedModel { window: Some(2_000), probed: Some(2_048), ..LearnedModel::default() };
+        let known = |probed| ModelWindow::known(None, &lesson, probed, None).unwrap();
+        assert_eq!(known(Some(2_048)).told, WindowSource::Learned);
+        assert_eq!(known(None).told, WindowSource::Learned);
+        assert_eq!(known(Some(8_192)), ModelWindow { tokens: 8_192, told: WindowSource::Probed });
     }
 }

@@ -44,7 +44,7 @@ pub use engine::{Clock, Engine};
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "client")]
 pub use model::{ModelChoice, ModelResolver, ModelSettings, ResolvedModel};
-pub use stelis::{Child, Finish, Spawn, Telling};
+pub use stelis::{Child, ChronicleBy, Finish, Spawn};
 pub use thread::{OnOpenCalls, Thread};
 
 /// The examples of the page about threads compile.

@@ -5,20 +5,22 @@
 //! read back from the target, is that of the source; its row is written last, so one that never got so far is seen to be
 //! unfinished. What is derived (views for people, the index of words) is made again and not copied.
 
-use crate::engine::Jobs;
+use crate::engine::QueuedJobs;
 use komado_core::session::{Session, State};
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_store::{Change, Holder, Job, Journal, Mode, Query, Queued, Stage, Store, Which};
+use komado_store::{
+    BranchFilter, Holder, Job, JobStage, Journal, OpenMode, QueuedJob, SessionChange, SessionQuery, Store,
+};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 mod copy;
 
-pub use copy::Seal;
+pub use copy::SessionDigest;
 
 /// What to do about a session that a process writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Live {
+pub enum LiveSessions {
     /// Leave it, and say so.
     Refuse,
     /// Copy it, then what came since, at most so often in all.
@@ -31,7 +33,7 @@ pub enum Live {
 /// How far a session's copying has come: what was added at the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CopyProgress"))]
-pub struct Progress {
+pub struct CopyProgress {
     /// Entries.
     pub entries: u64,
     /// Outputs.
@@ -44,12 +46,12 @@ pub struct Progress {
 /// A session that is at the target, whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Moved {
+pub struct MovedSession {
     /// What both stores hold.
     #[serde(flatten)]
-    pub seal: Seal,
+    pub seal: SessionDigest,
     /// What had to be added for that.
-    pub added: Progress,
+    pub added: CopyProgress,
     /// How often it was gone over.
     pub rounds: u32,
 }
@@ -57,7 +59,7 @@ pub struct Moved {
 /// What would be done with a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Standing {
+pub struct MigrationPlan {
     /// Its threads.
     pub threads: u64,
     /// Its entries.
@@ -70,38 +72,38 @@ pub struct Standing {
 pub struct Migration<'s> {
     from: &'s dyn Store,
     to: &'s dyn Store,
-    live: Live,
+    live: LiveSessions,
 }
 
 impl<'s> Migration<'s> {
     /// From one store to another.
-    pub fn new(from: &'s dyn Store, to: &'s dyn Store, live: Live) -> Self {
+    pub fn new(from: &'s dyn Store, to: &'s dyn Store, live: LiveSessions) -> Self {
         Self { from, to, live }
     }
 
     /// Copies a session and everything in it, and checks it. `each` is told what was added so far.
-    pub fn session(&self, id: &SessionId, each: &mut dyn FnMut(&Progress)) -> Result<Moved> {
+    pub fn session(&self, id: &SessionId, each: &mut dyn FnMut(&CopyProgress)) -> Result<MovedSession> {
         let writer = self.from.writer(id)?;
         let most = match (self.live, writer) {
-            (Live::Refuse, Some(holder)) => return Err(Error::Live { session: id.clone(), holder }),
-            (Live::Refuse, None) => 1,
-            (Live::CatchUp { rounds }, _) => rounds.max(1),
+            (LiveSessions::Refuse, Some(holder)) => return Err(Error::Live { session: id.clone(), holder }),
+            (LiveSessions::Refuse, None) => 1,
+            (LiveSessions::CatchUp { rounds }, _) => rounds.max(1),
         };
-        let mut added = Progress::default();
+        let mut added = CopyProgress::default();
         for round in 1..=most {
             self.copy(id, &mut added, each)?;
-            let (source, target) = (Seal::of(self.from, id)?, Seal::of(self.to, id)?);
+            let (source, target) = (SessionDigest::of(self.from, id)?, SessionDigest::of(self.to, id)?);
             if source == target {
-                return Ok(Moved { seal: source, added, rounds: round });
+                return Ok(MovedSession { seal: source, added, rounds: round });
             }
         }
         Err(Error::Growing { session: id.clone(), rounds: most })
     }
 
     /// Compares a session in both stores and changes nothing.
-    pub fn verify(&self, id: &SessionId) -> Result<Seal> {
-        let source = Seal::of(self.from, id)?;
-        match Seal::of(self.to, id) {
+    pub fn verify(&self, id: &SessionId) -> Result<SessionDigest> {
+        let source = SessionDigest::of(self.from, id)?;
+        match SessionDigest::of(self.to, id) {
             Ok(target) if target == source => Ok(source),
             Ok(target) => {
                 let (source, target) = (source.digest, target.digest);
@@ -113,17 +115,17 @@ impl<'s> Migration<'s> {
     }
 
     /// What copying a session would come to.
-    pub fn look(&self, id: &SessionId) -> Result<Standing> {
-        if self.live == Live::Refuse
+    pub fn look(&self, id: &SessionId) -> Result<MigrationPlan> {
+        if self.live == LiveSessions::Refuse
             && let Some(holder) = self.from.writer(id)?
         {
             return Err(Error::Live { session: id.clone(), holder });
         }
         let there = row(self.to, id)?.is_some();
-        let mut standing = Standing::default();
+        let mut standing = MigrationPlan::default();
         for header in self.from.threads(id)? {
             let own = |store: &dyn Store| -> komado_store::Result<u64> {
-                let journal = store.open(id, &header.thread, Mode::Read)?;
+                let journal = store.open(id, &header.thread, OpenMode::Read)?;
                 Ok(u64::from(journal.last().saturating_sub(header.base_seq())))
             };
             standing.threads += 1;
@@ -138,9 +140,9 @@ impl<'s> Migration<'s> {
 
     /// Removes a session from the source when it still is what was moved; false when it is not. It is held while it is
     /// compared, so that nothing is said in it meanwhile that would be lost.
-    pub fn remove(&self, id: &SessionId, moved: &Seal) -> Result<bool> {
-        let held = self.from.open(id, &ThreadId::root(), Mode::Amend)?;
-        let same = Seal::of(self.from, id)? == *moved;
+    pub fn remove(&self, id: &SessionId, moved: &SessionDigest) -> Result<bool> {
+        let held = self.from.open(id, &ThreadId::root(), OpenMode::Amend)?;
+        let same = SessionDigest::of(self.from, id)? == *moved;
         drop(held);
         if same {
             self.from.remove(id)?;
@@ -149,7 +151,12 @@ impl<'s> Migration<'s> {
     }
 
     /// One round: everything that the source has and the target has not.
-    fn copy(&self, id: &SessionId, added: &mut Progress, each: &mut dyn FnMut(&Progress)) -> Result<()> {
+    fn copy(
+        &self,
+        id: &SessionId,
+        added: &mut CopyProgress,
+        each: &mut dyn FnMut(&CopyProgress),
+    ) -> Result<()> {
         let source = row(self.from, id)?.ok_or_else(|| komado_store::Error::NoSession(id.clone()))?;
         self.enter(id, &source)?;
         let root = self.hold(id)?;
@@ -178,7 +185,7 @@ impl<'s> Migration<'s> {
     /// before, is whom the target names, it is us: one store under two names. Anybody else has only just come.
     fn hold(&self, id: &SessionId) -> Result<Box<dyn Journal>> {
         let before = self.from.writer(id)?;
-        let root = self.to.open(id, &ThreadId::root(), Mode::Amend)?;
+        let root = self.to.open(id, &ThreadId::root(), OpenMode::Amend)?;
         if before.is_none()
             && let Some(holder) = self.from.writer(id)?
             && self.to.writer(id)? == Some(holder)
@@ -196,16 +203,16 @@ impl<'s> Migration<'s> {
         }
         if there.status != source.status {
             let (to, at) = (source.status, source.updated_at.clone());
-            self.to.change(id, &Change::State { to, at, why: source.error_message.clone() })?;
+            self.to.change(id, &SessionChange::State { to, at, why: source.error_message.clone() })?;
         }
-        self.to.change(id, &Change::Row(Box::new(source.clone())))?;
+        self.to.change(id, &SessionChange::Row(Box::new(source.clone())))?;
         Ok(())
     }
 }
 
 /// A session's row, when the store has the session.
 fn row(store: &dyn Store, id: &SessionId) -> Result<Option<Session>> {
-    Ok(store.sessions(&Query { id: Some(id.clone()), ..Query::default() })?.pop())
+    Ok(store.sessions(&SessionQuery { id: Some(id.clone()), ..SessionQuery::default() })?.pop())
 }
 
 // Why a session was not moved.
@@ -303,7 +310,7 @@ pub enum Error {
 
 /// What becomes of a job at the source once the target has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub enum SourceJob {
     /// It stays there, too.
     Keep,
     /// It is taken out of the queue.
@@ -312,7 +319,7 @@ pub enum Then {
 
 /// A job that stays where it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Left {
+pub struct JobLeft {
     /// Its session.
     pub session: SessionId,
     /// Why, and what to do.
@@ -322,8 +329,8 @@ pub struct Left {
 impl Migration<'_> {
     /// The session's spawned threads and the words that wait for them, in place of what an earlier round brought.
     fn tables(&self, id: &SessionId) -> Result<()> {
-        let here = self.from.branches(id, Which::All)?;
-        for gone in self.to.branches(id, Which::All)? {
+        let here = self.from.branches(id, BranchFilter::All)?;
+        for gone in self.to.branches(id, BranchFilter::All)? {
             if !here.iter().any(|branch| branch.thread == gone.thread) {
                 self.to.drop_branch(id, &gone.thread)?;
             }
@@ -363,12 +370,12 @@ impl Migration<'_> {
     /// `left` is told of each that cannot go.
     pub fn jobs(
         &self,
-        then: Then,
+        then: SourceJob,
         mut wanted: impl FnMut(&Job) -> Result<bool>,
-        mut left: impl FnMut(Left),
+        mut left: impl FnMut(JobLeft),
     ) -> Result<u64> {
         let (mut new, mut there) = (0, There::default());
-        for queued in Jobs::of(self.from) {
+        for queued in QueuedJobs::of(self.from) {
             let queued = queued?;
             if wanted(&queued.job)? {
                 let (is_new, stays) = self.bring(&queued, then, &mut there)?;
@@ -380,13 +387,18 @@ impl Migration<'_> {
     }
 
     /// One job; gives whether it was new to the target, and why it stays at the source where it cannot go.
-    fn bring(&self, queued: &Queued, then: Then, there: &mut There) -> Result<(bool, Option<Left>)> {
+    fn bring(
+        &self,
+        queued: &QueuedJob,
+        then: SourceJob,
+        there: &mut There,
+    ) -> Result<(bool, Option<JobLeft>)> {
         let job = &queued.job;
         if let Some(why) = stays(queued) {
-            return Ok((false, Some(Left { session: job.session.clone(), why })));
+            return Ok((false, Some(JobLeft { session: job.session.clone(), why })));
         }
         let is_new = self.to.adopt(queued)?;
-        if then == Then::Keep {
+        if then == SourceJob::Keep {
             return Ok((is_new, None));
         }
         if !is_new && !has_job(there, self.to, job)? {
@@ -403,24 +415,25 @@ type There = Option<HashMap<SessionId, String>>;
 /// True when the target has this very job.
 fn has_job(there: &mut There, target: &dyn Store, job: &Job) -> Result<bool> {
     if there.is_none() {
-        let all = Jobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
+        let all =
+            QueuedJobs::of(target).map(|queued| queued.map(|queued| (queued.job.session, queued.job.key)));
         *there = Some(all.collect::<komado_store::Result<_>>()?);
     }
     Ok(there.as_ref().and_then(|known| known.get(&job.session)) == Some(&job.key))
 }
 
 /// One whose place at the target is taken.
-fn taken(job: &Job) -> Left {
+fn taken(job: &Job) -> JobLeft {
     let why = format!(
         "job {} stays at the source: the target has another one with this key or of this session; withdraw one of them",
         job.key
     );
-    Left { session: job.session.clone(), why }
+    JobLeft { session: job.session.clone(), why }
 }
 
 /// Why a job stays: a worker has it.
-fn stays(queued: &Queued) -> Option<String> {
-    let Stage::Held(holder) = &queued.stage else { return None };
+fn stays(queued: &QueuedJob) -> Option<String> {
+    let JobStage::Held(holder) = &queued.stage else { return None };
     let key = &queued.job.key;
     Some(format!(
         "job {key} is being worked on by {holder}; run this again when they are done, or nothing is lost by waiting"

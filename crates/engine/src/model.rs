@@ -10,18 +10,19 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::exchange::Asking;
+use crate::exchange::ModelTarget;
 use crate::lesson;
-use crate::lesson::{Lesson, Told, Window};
+use crate::lesson::{LearnedModel, ModelWindow, WindowSource};
 use crate::thread::Thread;
 use komado_core::budget::{Budget, Policy, RESERVE};
-use komado_core::clip::Limits;
+use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
 use komado_provider::probe::Probe;
-use komado_provider::registry::{Model, Registry};
+use komado_provider::registry::{Registry, RegistryModel};
 use komado_provider::{
-    Cancel, Client, Dialect, Form, Key, Method, Patience, Provider, ROWS, Row, overflow, row,
+    ApiKey, Cancel, Client, ClientTimeouts, Dialect, Method, Provider, ProviderRow, ROWS, ResponseForm,
+    overflow, row,
 };
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -31,9 +32,9 @@ use std::time::Duration;
 mod settings;
 
 #[cfg(feature = "server")]
-use komado_provider::scripted::{Options, Server};
+use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
 pub use settings::{
-    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, Writer, key_variables,
+    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, SummaryWriter, key_variables,
     known_providers,
 };
 
@@ -60,16 +61,16 @@ pub struct ModelResolver<'a> {
 /// A model that can be asked.
 pub struct ResolvedModel {
     /// Everything a turn needs.
-    pub asking: Asking,
+    pub asking: ModelTarget,
     /// The window, in the provider's tokens, and its source.
-    pub window: Window,
+    pub window: ModelWindow,
     /// The scripted model, while it is the one that answers.
-    server: Option<Server>,
+    server: Option<ScriptedServer>,
 }
 
 impl ResolvedModel {
     /// A model that the caller has found.
-    pub fn new(asking: Asking, window: Window) -> Self {
+    pub fn new(asking: ModelTarget, window: ModelWindow) -> Self {
         Self { asking, window, server: None }
     }
 
@@ -92,8 +93,8 @@ impl ResolvedModel {
 
 impl fmt::Display for ResolvedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Asking { provider, model, .. } = &self.asking;
-        let Window { tokens, told } = self.window;
+        let ModelTarget { provider, model, .. } = &self.asking;
+        let ModelWindow { tokens, told } = self.window;
         write!(f, "{model} at {}, window {} tokens ({told})", provider.name, grouped(tokens))
     }
 }
@@ -101,7 +102,7 @@ impl fmt::Display for ResolvedModel {
 /// What is known of a model, but for what was learned.
 pub struct KnownModel {
     /// What is asked; its window is as yet 0.
-    pub asking: Asking,
+    pub asking: ModelTarget,
     given: Option<u64>,
     /// The window by the table of models.
     listed: Option<u64>,
@@ -111,8 +112,8 @@ pub struct KnownModel {
 
 impl KnownModel {
     /// The window, with what was learned.
-    pub fn window(&self, lesson: &Lesson) -> Option<Window> {
-        Window::known(self.given, lesson, self.asking.probed, self.listed)
+    pub fn window(&self, lesson: &LearnedModel) -> Option<ModelWindow> {
+        ModelWindow::known(self.given, lesson, self.asking.probed, self.listed)
     }
 
     /// True when its server was asked and did not answer.
@@ -126,7 +127,7 @@ struct Target {
     provider: Provider,
     model: String,
     /// The scripted model, with its window.
-    server: Option<(Server, u32)>,
+    server: Option<(ScriptedServer, u32)>,
 }
 
 impl ModelResolver<'_> {
@@ -136,9 +137,9 @@ impl ModelResolver<'_> {
         let client = Client::new(self.settings.patience(&provider.name))
             .map_err(|error| ModelError::NotStarted(error.to_string()))?
             .final_if(|status, body| overflow::classify(status, body).overflow);
-        let mut asking = Asking::new(client, provider, model, 0);
+        let mut asking = ModelTarget::new(client, provider, model, 0);
         asking.known_as = server.as_ref().map(|_| format!("{SCRIPTED}:"));
-        asking.form = choice.form.unwrap_or(Form::Stream);
+        asking.form = choice.form.unwrap_or(ResponseForm::Stream);
         let scripted = server.as_ref().map(|(_, window)| *window);
         let known = self.known(asking, own, choice, scripted, &self.settings.registry()?);
         let lesson = self.lesson(&known.asking)?;
@@ -148,7 +149,7 @@ impl ModelResolver<'_> {
         let Some(window) = window else {
             return Err(ModelError::UnknownWindow { model, provider, silent }.into());
         };
-        (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
+        (asking.window, asking.is_given) = (window.tokens, window.told == WindowSource::Given);
         let refused = lesson.window.filter(|learned| asking.is_given && *learned < window.tokens);
         if let Some(learned) = refused {
             let (given, learned) = (grouped(window.tokens), grouped(learned));
@@ -163,7 +164,7 @@ impl ModelResolver<'_> {
     /// server. `scripted` is the window of the scripted model, where it is the one.
     pub fn known(
         &self,
-        mut asking: Asking,
+        mut asking: ModelTarget,
         own: &MetaConfig,
         choice: &ModelChoice,
         scripted: Option<u32>,
@@ -211,10 +212,10 @@ impl ModelResolver<'_> {
     }
 
     /// The window that the user gave: in the choice, for this session, or in the settings.
-    fn given(&self, own: &MetaConfig, choice: &ModelChoice, asking: &Asking) -> Option<u32> {
+    fn given(&self, own: &MetaConfig, choice: &ModelChoice, asking: &ModelTarget) -> Option<u32> {
         let is_same = own.model.as_ref().is_none_or(|model| *model == asking.model)
             && own.llm_provider.as_ref().is_none_or(|provider| *provider == asking.provider.name);
-        let was_given = own.window_from.as_deref().is_none_or(|from| from == Told::Given.name());
+        let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
         let of_session = own.context_length.filter(|_| is_same && was_given);
         let of_settings = self
             .settings
@@ -237,13 +238,13 @@ impl ModelResolver<'_> {
 
 /// The window of a model in the table of models: the one in which a request of the largest size leaves room for a usual
 /// answer. Input is not context: some models take less than their window.
-fn window_of(model: &Model) -> u64 {
+fn window_of(model: &RegistryModel) -> u64 {
     model.input.map_or(model.context, |input| model.context.min(input.saturating_add(RESERVE)))
 }
 
 impl ModelSettings {
     /// How long a provider is waited for.
-    pub fn patience(&self, provider: &str) -> Patience {
+    pub fn patience(&self, provider: &str) -> ClientTimeouts {
         let mut patience = self.patience;
         if let Some(seconds) = self.of(provider).and_then(|of| of.timeout_seconds) {
             let time = Duration::from_secs(u64::from(seconds));
@@ -281,7 +282,10 @@ fn scripted(_own: &MetaConfig, _choice: &ModelChoice) -> Result<Target> {
 #[cfg(feature = "server")]
 fn scripted(own: &MetaConfig, choice: &ModelChoice) -> Result<Target> {
     let window = choice.window.or(own.context_length).or(choice.scripted_window).unwrap_or(SCRIPTED_WINDOW);
-    let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;
+    let server = ScriptedServer::start(ScriptedOptions {
+        window: Some(u64::from(window)),
+        ..ScriptedOptions::default()
+    })?;
     let provider = Provider::at(SCRIPTED, Dialect::Chat, server.url())
         .map_err(|error| ModelError::NotStarted(error.to_string()))?;
     let model = choice.model.clone().unwrap_or_else(|| SCRIPTED.to_owned());
@@ -290,8 +294,8 @@ fn scripted(own: &MetaConfig, choice: &ModelChoice) -> Result<Target> {
 
 /// Asks a server how large its window is. Only one on this machine, or at an address the user gave, is asked at all; one
 /// that does not answer is not asked a second thing.
-fn probe(asking: &Asking, silent: &mut Option<String>) -> Option<u64> {
-    let Asking { client, provider, model, .. } = asking;
+fn probe(asking: &ModelTarget, silent: &mut Option<String>) -> Option<u64> {
+    let ModelTarget { client, provider, model, .. } = asking;
     let is_usual = row(&provider.name).is_some_and(|row| row.base_url == provider.base_url);
     if is_usual && !provider.is_local {
         return None;
@@ -316,7 +320,7 @@ fn probe(asking: &Asking, silent: &mut Option<String>) -> Option<u64> {
 
 /// The longest answer to ask for: as chosen, but never more than the model is known to give. Only a dialect that must name
 /// one has to be told where none is chosen.
-fn longest_answer(asking: &Asking, listed: Option<&Model>) -> Option<u64> {
+fn longest_answer(asking: &ModelTarget, listed: Option<&RegistryModel>) -> Option<u64> {
     let Some(most) = listed.and_then(|model| model.output) else { return asking.max_tokens };
     let must = asking.provider.dialect == Dialect::Messages && most < RESERVE;
     asking.max_tokens.map(|wanted| wanted.min(most)).or(must.then_some(most))
@@ -324,12 +328,12 @@ fn longest_answer(asking: &Asking, listed: Option<&Model>) -> Option<u64> {
 
 impl ModelResolver<'_> {
     /// What was learned about the model that is asked.
-    pub fn lesson(&self, asking: &Asking) -> Result<Lesson> {
+    pub fn lesson(&self, asking: &ModelTarget) -> Result<LearnedModel> {
         lesson::known(self.engine.store(), &asking.about())
     }
 
     /// What was learned about a session's own model; nothing when it has none, or its provider is not known any more.
-    pub fn own_lesson(&self, own: &MetaConfig) -> Lesson {
+    pub fn own_lesson(&self, own: &MetaConfig) -> LearnedModel {
         let about = || {
             let place = self.place(own.llm_provider.as_deref()?)?;
             Some(lesson::about(&place, own.model.as_deref()?))
@@ -340,7 +344,7 @@ impl ModelResolver<'_> {
     /// The window of a session in tokens as we count them: `given`, else its own, as far as nothing better was learned.
     pub fn own_window(&self, own: &MetaConfig, given: Option<u32>) -> Option<u32> {
         let lesson = self.own_lesson(own);
-        let was_given = own.window_from.as_deref().is_none_or(|from| from == Told::Given.name());
+        let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
         let learned = lesson.window.filter(|_| !was_given);
         let window = given.map(u64::from).or(learned).or(own.context_length.map(u64::from))?;
         u32::try_from(lesson.ours(window).max(1)).ok()
@@ -356,7 +360,7 @@ impl ModelResolver<'_> {
 
     /// The budget of a conversation with a model, in tokens as we count them: of the thread's share, where it was spawned.
     pub fn budget(&self, thread: &Thread<'_>, model: &ResolvedModel) -> Result<Budget> {
-        let Asking { model: name, provider, .. } = &model.asking;
+        let ModelTarget { model: name, provider, .. } = &model.asking;
         thread.budget(self.settings.policy.clone(), self.our_window(model)?, &[name, &provider.name])
     }
 
@@ -373,7 +377,7 @@ impl ModelResolver<'_> {
     }
 
     /// Limits of an output on arrival: as the settings say, and less in a small window.
-    pub fn output_limits(&self, thread: &Thread<'_>) -> Option<Limits> {
+    pub fn output_limits(&self, thread: &Thread<'_>) -> Option<ClipLimits> {
         let (own, limits) = (thread.config(), self.settings.output_limits);
         let Some(window) = self.own_window(own, None) else { return limits };
         match self.own_budget(thread, self.settings.policy.clone(), window, own) {
@@ -504,7 +508,7 @@ impl ModelResolver<'_> {
     }
 
     /// The key: from the settings, from the file they name, or from the variable that the provider's own tools read.
-    fn key(&self, name: &str, from_environment: bool) -> Result<Option<Key>> {
+    fn key(&self, name: &str, from_environment: bool) -> Result<Option<ApiKey>> {
         let of = self.settings.of(name);
         let (place, text) = if let Some(text) = of.and_then(|of| of.api_key.clone()) {
             (format!("llm.{name}.api_key"), text)
@@ -517,11 +521,11 @@ impl ModelResolver<'_> {
         } else {
             return Ok(None);
         };
-        Ok(Some(Key::new(&text).map_err(|why| ModelError::BadValue { place, why: why.to_string() })?))
+        Ok(Some(ApiKey::new(&text).map_err(|why| ModelError::BadValue { place, why: why.to_string() })?))
     }
 
     /// The variable that holds the key of a provider, and the key.
-    fn variable(&self, row: &Row) -> Option<(&'static str, &str)> {
+    fn variable(&self, row: &ProviderRow) -> Option<(&'static str, &str)> {
         row.key_env.iter().find_map(|name| Some((*name, self.settings.environment.get(*name)?.as_str())))
     }
 

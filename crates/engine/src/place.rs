@@ -15,16 +15,16 @@ use komado_core::message::{Call, Message};
 use komado_core::session::{Session, State};
 use komado_core::thread::Moment;
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_provider::Skim;
-use komado_store::{Error as StoreError, Mode, Spot};
+use komado_provider::ScannedRequest;
+use komado_store::{Error as StoreError, OpenMode, TranscriptPlace};
 use std::collections::HashMap;
-use strand::{Strand, Tale};
+use transcript::{ClientTranscript, ThreadMatch};
 
-mod strand;
+mod transcript;
 
 /// Who sent a transcript, as far as the wire tells.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Caller {
+pub struct TranscriptCaller {
     /// What parts this caller from all others: a key's name, a digest of the credentials. Goes into the salt of the skim.
     pub salt: String,
     /// The session, by our own header; it must exist or be a fit name for a new one.
@@ -36,19 +36,19 @@ pub struct Caller {
     /// What the client calls itself.
     pub agent: Option<String>,
     /// Which sessions may be entered; `None` for all. Names and digests find a session, this alone opens it.
-    pub sees: Option<Sight>,
+    pub sees: Option<VisibleSessions>,
 }
 
 /// The sessions that a caller may enter.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sight {
+pub struct VisibleSessions {
     /// Those of this user.
     pub user: Option<String>,
     /// And these, also where another user made them.
     pub sessions: Vec<String>,
 }
 
-impl Sight {
+impl VisibleSessions {
     /// True when it may be entered.
     pub fn sees(&self, session: &Session) -> bool {
         self.sees_named(&session.meta.uuid, session.meta.user.as_deref())
@@ -60,7 +60,7 @@ impl Sight {
     }
 }
 
-impl Caller {
+impl TranscriptCaller {
     /// True when this caller may be led into the session.
     pub(crate) fn may_enter(&self, session: &Session) -> bool {
         self.sees.as_ref().is_none_or(|sight| sight.sees(session))
@@ -69,7 +69,7 @@ impl Caller {
 
 /// How a transcript stands to what is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum Placement {
     /// Nothing is known: a new session.
     New,
     /// It goes on.
@@ -85,7 +85,7 @@ pub enum How {
     Beside,
 }
 
-impl How {
+impl Placement {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,9 +101,9 @@ impl How {
 
 /// Where a transcript belongs. Nothing has been done about it yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placed {
+pub struct PlacedTranscript {
     /// How.
-    pub how: How,
+    pub how: Placement,
     /// The session; for a new one its name to be.
     pub session: SessionId,
     /// The thread it goes on from.
@@ -123,7 +123,7 @@ pub struct Placed {
     pub fork: Option<ThreadId>,
 }
 
-impl Placed {
+impl PlacedTranscript {
     /// The thread that it is written to.
     pub(crate) fn name(&self) -> &ThreadId {
         self.fork.as_ref().unwrap_or(&self.thread)
@@ -142,7 +142,7 @@ impl Placed {
 }
 
 /// True when a caller was given a reply of this id in a session that it may enter, whether or not that has ended.
-pub fn was_given(engine: &Engine, caller: &Caller, id: &str) -> Result<bool> {
+pub fn was_given(engine: &Engine, caller: &TranscriptCaller, id: &str) -> Result<bool> {
     let name = reply_name(caller, id);
     for spot in engine.store().spots(&name)? {
         if look_up(engine, &spot.session)?.is_some_and(|session| caller.may_enter(&session)) {
@@ -155,12 +155,12 @@ pub fn was_given(engine: &Engine, caller: &Caller, id: &str) -> Result<bool> {
 /// Finds where a transcript belongs. `is_busy` tells of a thread whether a request is under way in it.
 pub fn place(
     engine: &Engine,
-    skim: &Skim,
+    skim: &ScannedRequest,
     body: &std::fs::File,
-    caller: &Caller,
+    caller: &TranscriptCaller,
     is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
-) -> Result<Placed> {
-    let tale = Tale { skim, body };
+) -> Result<PlacedTranscript> {
+    let tale = ClientTranscript { skim, body };
     let scope = scope(engine, caller)?;
     let search = Search { engine, tale, caller, within: scope.session(), is_busy };
     match (search.find()?, scope.clone()) {
@@ -171,52 +171,61 @@ pub fn place(
             // Agents that name their sessions bring tools; what comes before them without any is a title, and the root is theirs.
             let aside = alias.is_some() && !skim.has_tools();
             let fork = aside.then(|| side(1)).transpose()?;
-            Ok(Placed { fork, ..begun(session, alias) })
+            Ok(PlacedTranscript { fork, ..begun(session, alias) })
         }
     }
 }
 
-fn begun(session: SessionId, alias: Option<String>) -> Placed {
-    Placed { how: How::New, session, thread: ThreadId::root(), at: 0, last: 0, known: 0, alias, fork: None }
+fn begun(session: SessionId, alias: Option<String>) -> PlacedTranscript {
+    PlacedTranscript {
+        how: Placement::New,
+        session,
+        thread: ThreadId::root(),
+        at: 0,
+        last: 0,
+        known: 0,
+        alias,
+        fork: None,
+    }
 }
 
 /// A request beside the conversation, or beside another one that is under way, leaves the thread alone.
-fn placed(engine: &Engine, tale: &Tale<'_>, found: Found<'_>) -> Result<Placed> {
+fn placed(engine: &Engine, tale: &ClientTranscript<'_>, found: Found<'_>) -> Result<PlacedTranscript> {
     // As it was seen when it was chosen: a request that came since finds out when it takes the thread, and looks again.
     let busy = found.is_busy();
     let Found { mut how, strand, mut at, known, apart, .. } = found;
     let (session, thread, last) = (strand.session().clone(), strand.id().clone(), strand.last());
     // A request beside the conversation may have an answer, and go on: that is its own thread already.
-    let goes_on = how == How::Extends && is_side(&thread);
+    let goes_on = how == Placement::Extends && is_side(&thread);
     if busy || (!goes_on && tale.is_aside(&strand)?) {
-        how = How::Beside;
+        how = Placement::Beside;
         // Whatever else goes on in the thread is not this client's.
         at = if busy { apart } else { at };
     }
     let fork = next_fork(engine, &session, how)?;
-    Ok(Placed { how, session, thread, at, last, known: known as u32, alias: None, fork })
+    Ok(PlacedTranscript { how, session, thread, at, last, known: known as u32, alias: None, fork })
 }
 
 /// A session that was named, and of which the transcript tells nothing: the client began anew, or made its own summary.
 fn unmatched(
     engine: &Engine,
-    tale: &Tale<'_>,
+    tale: &ClientTranscript<'_>,
     session: SessionId,
     is_busy: &dyn Fn(&SessionId, &ThreadId) -> bool,
-) -> Result<Placed> {
+) -> Result<PlacedTranscript> {
     let thread = ThreadId::root();
-    let root = Strand::open(engine, &session, &thread)?;
+    let root = ThreadMatch::open(engine, &session, &thread)?;
     let Some(root) = root else { return Ok(begun(session, None)) };
     let busy = is_busy(&session, &thread);
     let how = match root.is_blank()? {
-        true if busy => How::Beside,
-        true => How::Extends,
-        false if tale.is_aside(&root)? => How::Beside,
-        false => How::Forks,
+        true if busy => Placement::Beside,
+        true => Placement::Extends,
+        false if tale.is_aside(&root)? => Placement::Beside,
+        false => Placement::Forks,
     };
-    let at = if how == How::Extends { root.last() } else { 0 };
+    let at = if how == Placement::Extends { root.last() } else { 0 };
     let fork = next_fork(engine, &session, how)?;
-    Ok(Placed { how, session, thread, at, last: root.last(), known: 0, alias: None, fork })
+    Ok(PlacedTranscript { how, session, thread, at, last: root.last(), known: 0, alias: None, fork })
 }
 
 /// Where to look.
@@ -246,7 +255,7 @@ impl Scope {
 }
 
 /// Our own header comes first, then the client's own name for its session.
-fn scope(engine: &Engine, caller: &Caller) -> Result<Scope> {
+fn scope(engine: &Engine, caller: &TranscriptCaller) -> Result<Scope> {
     if let Some(session) = caller.session.clone() {
         return match look_up(engine, &session)? {
             None => Ok(Scope::New { session, alias: None }),
@@ -298,13 +307,13 @@ fn look_up(engine: &Engine, id: &SessionId) -> Result<Option<Session>> {
 const SIDE: &str = "side";
 
 /// The name by which a client's session is found again: `MetaConfig::alias` of a new one, and its spot at entry 0.
-pub fn alias(caller: &Caller) -> Option<String> {
+pub fn alias(caller: &TranscriptCaller) -> Option<String> {
     caller.named.as_ref().map(|named| digest(&["session", &caller.salt, named]))
 }
 
 /// The name by which a reply is found again when a client only gives the provider's id of it: `Reply::id`, and the spot of the
 /// reply's entry.
-pub fn reply_name(caller: &Caller, id: &str) -> String {
+pub fn reply_name(caller: &TranscriptCaller, id: &str) -> String {
     digest(&["reply", &caller.salt, id])
 }
 
@@ -327,14 +336,14 @@ fn is_side(thread: &ThreadId) -> bool {
 }
 
 /// A free name for a thread to be made, the next of its row; `None` where none is to be made.
-fn next_fork(engine: &Engine, session: &SessionId, how: How) -> Result<Option<ThreadId>> {
+fn next_fork(engine: &Engine, session: &SessionId, how: Placement) -> Result<Option<ThreadId>> {
     let row = match how {
-        How::Forks => "fork",
-        How::Beside => SIDE,
-        How::New | How::Extends | How::Again | How::Rewinds => return Ok(None),
+        Placement::Forks => "fork",
+        Placement::Beside => SIDE,
+        Placement::New | Placement::Extends | Placement::Again | Placement::Rewinds => return Ok(None),
     };
     let nth = |n: usize| ThreadId::new(format!("{row}_{n}"));
-    let is_free = |n: usize| match engine.store().open(session, &nth(n)?, Mode::Read) {
+    let is_free = |n: usize| match engine.store().open(session, &nth(n)?, OpenMode::Read) {
         Err(StoreError::NoThread(..)) => Ok(true),
         Err(other) => Err(Error::from(other)),
         Ok(_) => Ok(false),
@@ -368,8 +377,8 @@ const MOST_RETRIED: usize = 8;
 /// A search.
 struct Search<'a> {
     engine: &'a Engine,
-    tale: Tale<'a>,
-    caller: &'a Caller,
+    tale: ClientTranscript<'a>,
+    caller: &'a TranscriptCaller,
     /// Only in this session.
     within: Option<&'a SessionId>,
     is_busy: &'a dyn Fn(&SessionId, &ThreadId) -> bool,
@@ -377,9 +386,9 @@ struct Search<'a> {
 
 /// What was found.
 struct Found<'a> {
-    how: How,
+    how: Placement,
     /// The thread.
-    strand: Strand<'a>,
+    strand: ThreadMatch<'a>,
     /// Where it goes on.
     at: Seq,
     /// The same, without anything that came since: for a fork that leaves the thread alone.
@@ -415,7 +424,9 @@ impl<'a> Search<'a> {
             Some(_) => self.inside()?,
         };
         match found {
-            Some(found) if found.how != How::Extends => Ok(Some(self.sharing(&found)?.unwrap_or(found))),
+            Some(found) if found.how != Placement::Extends => {
+                Ok(Some(self.sharing(&found)?.unwrap_or(found)))
+            }
             found => Ok(found),
         }
     }
@@ -452,7 +463,7 @@ impl<'a> Search<'a> {
     fn simply_goes_on(&self, found: &Found<'_>, deepest: &Option<Found<'_>>) -> bool {
         let is_own = |deepest: &Found<'_>| deepest.strand.session() == found.strand.session();
         let gives_way = |deepest: &Found<'_>| !is_own(deepest) && found.rank.0 == Telling::Same;
-        found.how == How::Extends && deepest.as_ref().is_none_or(gives_way)
+        found.how == Placement::Extends && deepest.as_ref().is_none_or(gives_way)
     }
 
     /// First words, without a name: only the very same request, unanswered and with nobody at it, is asked again.
@@ -462,7 +473,7 @@ impl<'a> Search<'a> {
         for spot in spots.take(MOST_RETRIED) {
             let Some(strand) = self.open(&spot)? else { continue };
             if let Some(found) = self.judge(strand, spot.seq, n)?
-                && found.how == How::Again
+                && found.how == Placement::Again
                 && found.strand.answer(found.sent)?.is_missing()
             {
                 return Ok(Some(found));
@@ -471,7 +482,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    fn spots(&self, n: usize) -> Result<Vec<Spot>> {
+    fn spots(&self, n: usize) -> Result<Vec<TranscriptPlace>> {
         let Some(digest) = self.tale.skim.digest(n) else { return Ok(Vec::new()) };
         let mut spots = self.engine.store().spots(&digest)?;
         spots.retain(|spot| self.within.is_none_or(|session| *session == spot.session));
@@ -479,15 +490,15 @@ impl<'a> Search<'a> {
     }
 
     /// The thread of a moment, where words may be added; a session that was named has been asked for already.
-    fn open(&self, spot: &Spot) -> Result<Option<Strand<'a>>> {
+    fn open(&self, spot: &TranscriptPlace) -> Result<Option<ThreadMatch<'a>>> {
         if self.within.is_none() && !self.entered(spot)?.is_some_and(is_open) {
             return Ok(None);
         }
-        Strand::open(self.engine, &spot.session, &spot.thread)
+        ThreadMatch::open(self.engine, &spot.session, &spot.thread)
     }
 
     /// Where the session of a moment is in its life; `None` when it is no more, or not the caller's.
-    fn entered(&self, spot: &Spot) -> Result<Option<State>> {
+    fn entered(&self, spot: &TranscriptPlace) -> Result<Option<State>> {
         let found = look_up(self.engine, &spot.session)?;
         Ok(found.filter(|session| self.caller.may_enter(session)).map(|session| session.status))
     }
@@ -529,7 +540,7 @@ impl<'a> Search<'a> {
     }
 
     /// How the transcript stands to the request at `sent`, of which it tells the first `n` elements.
-    fn judge(&self, strand: Strand<'a>, mut sent: Seq, mut n: usize) -> Result<Option<Found<'a>>> {
+    fn judge(&self, strand: ThreadMatch<'a>, mut sent: Seq, mut n: usize) -> Result<Option<Found<'a>>> {
         let Some(mark) = strand.mark(sent)? else { return Ok(None) };
         if mark.elements as usize != n || !self.tale.begins(n, &mark.digest) {
             return Ok(None);
@@ -555,17 +566,17 @@ impl<'a> Search<'a> {
             let is_tip = next.is_none() && strand.on_path(apart);
             let is_again = n == self.tale.len();
             let (how, at) = match () {
-                () if is_tip && is_again && !is_missing => (How::Again, strand.first_asked(sent)?),
-                () if is_tip && is_again => (How::Again, apart),
+                () if is_tip && is_again && !is_missing => (Placement::Again, strand.first_asked(sent)?),
+                () if is_tip && is_again => (Placement::Again, apart),
                 () if is_tip && (is_told || is_missing) => {
                     // The same words may have been taken in before and never sent: the process ended between the two.
                     let unsent = strand.unsent(end)?;
                     let calls: Vec<Call> = answer.replies.iter().flat_map(Message::calls).cloned().collect();
                     let was_taken_in = !unsent.is_empty() && self.tale.goes_on_with(known, &calls, &unsent);
-                    if was_taken_in { (How::Again, apart) } else { (How::Extends, strand.last()) }
+                    if was_taken_in { (Placement::Again, apart) } else { (Placement::Extends, strand.last()) }
                 }
-                () if known == self.tale.len() && strand.on_path(apart) => (How::Rewinds, apart),
-                () => (How::Forks, apart),
+                () if known == self.tale.len() && strand.on_path(apart) => (Placement::Rewinds, apart),
+                () => (Placement::Forks, apart),
             };
             let telling = match () {
                 () if is_told => Telling::Same,
@@ -573,7 +584,7 @@ impl<'a> Search<'a> {
                 () => Telling::Other,
             };
             let is_free = !(self.is_busy)(strand.session(), strand.id());
-            let rank = (telling, how == How::Extends, is_tip, is_free);
+            let rank = (telling, how == Placement::Extends, is_tip, is_free);
             return Ok(Some(Found { how, strand, at, apart, known, sent, rank }));
         }
     }
@@ -588,10 +599,10 @@ impl<'a> Search<'a> {
         };
         let forks = headers.iter().rev().map(|header| &header.thread).filter(|fork| shares(fork));
         for fork in forks.take(MOST_LOOKED_AT) {
-            let Some(strand) = Strand::open(self.engine, session, fork)? else { continue };
+            let Some(strand) = ThreadMatch::open(self.engine, session, fork)? else { continue };
             let Some(mark) = strand.mark(found.sent)? else { continue };
             let judged = self.judge(strand, found.sent, mark.elements as usize)?;
-            if let Some(judged) = judged.filter(|judged| judged.how == How::Extends) {
+            if let Some(judged) = judged.filter(|judged| judged.how == Placement::Extends) {
                 return Ok(Some(judged));
             }
         }
@@ -606,7 +617,8 @@ impl<'a> Search<'a> {
             let Some(strand) = self.open(&spot)? else { continue };
             let Some(end) = strand.reply(spot.seq, name)? else { continue };
             let goes_on = !strand.on_path(end) || strand.goes_on_after(end)?;
-            let (how, at) = if goes_on { (How::Forks, end) } else { (How::Extends, strand.last()) };
+            let (how, at) =
+                if goes_on { (Placement::Forks, end) } else { (Placement::Extends, strand.last()) };
             let is_free = !(self.is_busy)(strand.session(), strand.id());
             let rank = (Telling::Same, !goes_on, !goes_on, is_free);
             return Ok(Some(Found { how, strand, at, apart: end, known: 0, sent: spot.seq, rank }));
@@ -633,13 +645,18 @@ mod tests {
     #[test]
     fn one_name_given_by_two_is_two_names() {
         let by = |salt: &str, named: &str| {
-            alias(&Caller { salt: salt.into(), named: Some(named.into()), ..Caller::default() }).unwrap()
+            alias(&TranscriptCaller {
+                salt: salt.into(),
+                named: Some(named.into()),
+                ..TranscriptCaller::default()
+            })
+            .unwrap()
         };
         assert_eq!(by("ann", "session-id: 窓"), by("ann", "session-id: 窓"));
         assert_ne!(by("ann", "session-id: 窓"), by("bob", "session-id: 窓"));
         assert_ne!(by("ann", "x"), by("an", "nx"));
         assert_eq!(by("ann", "x").len(), 32);
-        let caller = Caller { salt: "ann".into(), ..Caller::default() };
+        let caller = TranscriptCaller { salt: "ann".into(), ..TranscriptCaller::default() };
         assert_eq!(alias(&caller), None);
         assert_ne!(reply_name(&caller, "x"), by("ann", "x"));
     }

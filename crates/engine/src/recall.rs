@@ -8,26 +8,26 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
 use komado_core::thread::{Header, Moment};
-use komado_core::view::Piece;
+use komado_core::view::ViewPiece;
 use komado_core::{Meter, Role, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Journal, Mode, Query};
+use komado_store::{Journal, OpenMode, SessionQuery};
 use regex::bytes::{Regex as BytesRegex, RegexBuilder as BytesRegexBuilder};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::collections::HashMap;
-use terms::{Kind, is_script};
+use terms::{TermKind, is_script};
 use unicode_normalization::is_nfkc;
 
-mod catch_up;
+mod index;
 mod search;
 pub(crate) mod terms;
 
-pub use komado_store::shelf::Filter;
+pub use komado_store::search_index::SearchFilter;
 pub use search::Snippet;
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum RecallScope {
     /// Every thread of a session, each entry once.
     Session(SessionId),
     /// What one thread knows: its own entries, and those of the threads it goes on from, up to a moment of it.
@@ -47,7 +47,7 @@ pub enum Scope {
 
 /// An entry beside a result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Beside {
+pub struct RecallNeighbour {
     /// Its number.
     pub seq: Seq,
     /// Who speaks.
@@ -58,7 +58,7 @@ pub struct Beside {
 
 /// A result.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Found {
+pub struct RecallHit {
     /// The session.
     pub session: SessionId,
     /// The thread whose own entry it is.
@@ -80,10 +80,10 @@ pub struct Found {
     /// True when the model does not see the entry as it was said: hidden, replaced, or left behind by a rewind.
     pub hidden: bool,
     /// Entries before and after it, when they were asked for.
-    pub around: Vec<Beside>,
+    pub around: Vec<RecallNeighbour>,
 }
 
-impl Found {
+impl RecallHit {
     /// The result as a line for a model at work in thread `here`: `@12 user: …`. An entry of another thread says which.
     pub fn line(&self, here: &ThreadId) -> String {
         let place = if self.thread == *here { String::new() } else { self.thread.to_string() };
@@ -106,16 +106,18 @@ impl Found {
 
 impl Engine {
     /// The entries of `scope` that fit what is asked, best first.
-    pub fn recall(&self, scope: &Scope, ask: &Ask) -> Result<Vec<Found>> {
+    pub fn recall(&self, scope: &RecallScope, ask: &RecallQuery) -> Result<Vec<RecallHit>> {
         if ask.query.trim().is_empty() {
             return Err(Error::NoQuery);
         }
         let wanted = terms_of(&ask.query);
         let mut found = match ask.how {
             // A query of nothing but words that carry nothing is looked for as it stands.
-            How::Ranked if wanted.is_empty() => self.exact(scope, &Ask { how: How::Exact, ..ask.clone() })?,
-            How::Ranked => self.ranked(scope, ask, wanted)?,
-            How::Exact | How::Regex => self.exact(scope, ask)?,
+            RecallMode::Ranked if wanted.is_empty() => {
+                self.exact(scope, &RecallQuery { how: RecallMode::Exact, ..ask.clone() })?
+            }
+            RecallMode::Ranked => self.ranked(scope, ask, wanted)?,
+            RecallMode::Exact | RecallMode::Regex => self.exact(scope, ask)?,
         };
         self.see(scope, &mut found)?;
         match ask.budget {
@@ -125,11 +127,13 @@ impl Engine {
     }
 
     /// The sessions of a scope, the newest first.
-    fn sessions_of(&self, scope: &Scope) -> Result<Vec<SessionId>> {
+    fn sessions_of(&self, scope: &RecallScope) -> Result<Vec<SessionId>> {
         let query = match scope {
-            Scope::Session(session) | Scope::Thread { session, .. } => return Ok(vec![session.clone()]),
-            Scope::User(user) => Query { user: Some(user.clone()), ..Query::default() },
-            Scope::All => Query::default(),
+            RecallScope::Session(session) | RecallScope::Thread { session, .. } => {
+                return Ok(vec![session.clone()]);
+            }
+            RecallScope::User(user) => SessionQuery { user: Some(user.clone()), ..SessionQuery::default() },
+            RecallScope::All => SessionQuery::default(),
         };
         let mut ids = Vec::new();
         self.each_session(query, |session| {
@@ -141,8 +145,8 @@ impl Engine {
     }
 
     /// What is asked, narrowed to the entries of the scope.
-    fn narrowed(&self, scope: &Scope, filter: &Filter) -> Result<Filter> {
-        let Scope::Thread { session, thread, upto } = scope else { return Ok(filter.clone()) };
+    fn narrowed(&self, scope: &RecallScope, filter: &SearchFilter) -> Result<SearchFilter> {
+        let RecallScope::Thread { session, thread, upto } = scope else { return Ok(filter.clone()) };
         let headers = self.store().threads(session)?;
         let moment = Moment { thread: thread.clone(), seq: upto.unwrap_or(Seq::MAX) };
         let places = lineage::line(&headers, moment).into_iter().map(|moment| {
@@ -150,34 +154,34 @@ impl Engine {
                 headers.iter().find(|header| header.thread == moment.thread).map_or(0, Header::base_seq);
             (moment.thread, Span::new(own + 1, moment.seq))
         });
-        Ok(Filter { places: Some(places.collect()), ..filter.clone() })
+        Ok(SearchFilter { places: Some(places.collect()), ..filter.clone() })
     }
 
-    fn meter_of(&self, scope: &Scope) -> Result<Meter> {
+    fn meter_of(&self, scope: &RecallScope) -> Result<Meter> {
         let named = match scope {
-            Scope::Session(session) | Scope::Thread { session, .. } => {
+            RecallScope::Session(session) | RecallScope::Thread { session, .. } => {
                 Meter::named(&self.session(session)?.meta.config.meter)
             }
-            Scope::User(_) | Scope::All => None,
+            RecallScope::User(_) | RecallScope::All => None,
         };
         Ok(named.unwrap_or(Meter::O200k))
     }
 
     /// Says of each result whether the model sees it now: that of the thread asked about, or of the entry's own.
-    fn see(&self, scope: &Scope, found: &mut [Found]) -> Result<()> {
+    fn see(&self, scope: &RecallScope, found: &mut [RecallHit]) -> Result<()> {
         let mut views: HashMap<(SessionId, ThreadId), (View, Box<dyn Journal>)> = HashMap::new();
         for one in found {
             let thread = match scope {
-                Scope::Thread { thread, .. } => thread,
+                RecallScope::Thread { thread, .. } => thread,
                 _ => &one.thread,
             };
             let key = (one.session.clone(), thread.clone());
             if !views.contains_key(&key) {
-                let journal = self.store().open(&one.session, thread, Mode::Read)?;
+                let journal = self.store().open(&one.session, thread, OpenMode::Read)?;
                 views.insert(key.clone(), (View::fold(&*journal, journal.last())?, journal));
             }
             let Some((view, journal)) = views.get(&key) else { continue };
-            let shown = |piece: &Piece| matches!(piece, Piece::Run(span) if span.holds(one.seq));
+            let shown = |piece: &ViewPiece| matches!(piece, ViewPiece::Run(span) if span.holds(one.seq));
             // A chronicle is seen by the parent, and what is told by whom it is for.
             let is_item = one.seq <= journal.last() && journal.head(one.seq)?.kind.is_item();
             one.hidden = !(is_item && view.pieces().iter().any(shown));
@@ -192,7 +196,7 @@ const LEAST: u64 = 8;
 const SHORT: usize = 80;
 
 /// Those of `found` that fit into `budget` tokens as [`Found::line`] writes them.
-pub(crate) fn pack(found: Vec<Found>, budget: u64, meter: Meter) -> Vec<Found> {
+pub(crate) fn pack(found: Vec<RecallHit>, budget: u64, meter: Meter) -> Vec<RecallHit> {
     let here = ThreadId::root();
     let mut left = budget;
     let mut packed = Vec::new();
@@ -220,7 +224,7 @@ pub(crate) fn pack(found: Vec<Found>, budget: u64, meter: Meter) -> Vec<Found> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub enum How {
+pub enum RecallMode {
     /// As words: the entries that best fit them, best first.
     #[default]
     Ranked,
@@ -230,7 +234,7 @@ pub enum How {
     Regex,
 }
 
-impl How {
+impl RecallMode {
     /// The way called `name`.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -244,13 +248,13 @@ impl How {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct RecallQuery {
     /// What to look for.
     pub query: String,
     /// How that is meant.
-    pub how: How,
+    pub how: RecallMode,
     /// Which entries count.
-    pub filter: Filter,
+    pub filter: SearchFilter,
     /// At most so many results.
     pub k: usize,
     /// At most so many tokens in all.
@@ -261,13 +265,13 @@ pub struct Ask {
     pub snippet: usize,
 }
 
-impl Ask {
+impl RecallQuery {
     /// The ten best entries for `query`.
     pub fn new(query: impl Into<String>) -> Self {
         Self {
             query: query.into(),
-            how: How::Ranked,
-            filter: Filter::default(),
+            how: RecallMode::Ranked,
+            filter: SearchFilter::default(),
             k: 10,
             budget: None,
             neighbours: 0,
@@ -299,20 +303,20 @@ pub(crate) fn terms_of(query: &str) -> Vec<(String, f32)> {
 
 /// What a term of a query counts for. Pairs of endings and particles say little; a single ideograph says something,
 /// because the same verb is written with it in all its forms.
-fn share(kind: Kind, text: &str) -> f32 {
+fn share(kind: TermKind, text: &str) -> f32 {
     let is_hiragana = |c: char| matches!(c, '\u{3041}'..='\u{309f}');
     let is_kana = |c: char| matches!(c, '\u{3041}'..='\u{30ff}');
     match kind {
-        Kind::Word | Kind::Alone => 1.0,
-        Kind::Whole => 1.2,
-        Kind::Part => 0.7,
-        Kind::Pair => match text.chars().filter(|c| is_hiragana(*c)).count() {
+        TermKind::Word | TermKind::Alone => 1.0,
+        TermKind::Whole => 1.2,
+        TermKind::Part => 0.7,
+        TermKind::Pair => match text.chars().filter(|c| is_hiragana(*c)).count() {
             0 => 1.0,
             1 => 0.4,
             _ => 0.15,
         },
-        Kind::Single if text.chars().any(is_kana) => 0.0,
-        Kind::Single => 0.35,
+        TermKind::Single if text.chars().any(is_kana) => 0.0,
+        TermKind::Single => 0.35,
     }
 }
 
@@ -335,7 +339,7 @@ pub(crate) fn needed(phrase: &str) -> Vec<String> {
     let inner = words.get(1..words.len().saturating_sub(1)).unwrap_or_default();
     for word in inner.iter().filter(|word| !word.chars().any(is_script)) {
         terms::each(word, &mut |term| {
-            if term.kind == Kind::Word {
+            if term.kind == TermKind::Word {
                 add(&term.text);
             }
         });
@@ -343,7 +347,7 @@ pub(crate) fn needed(phrase: &str) -> Vec<String> {
     let is_fixed = |c: char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
     terms::each(phrase, &mut |term| {
         let settled = term.span.end < phrase.len() || term.text.chars().all(is_fixed);
-        if term.kind == Kind::Pair && settled {
+        if term.kind == TermKind::Pair && settled {
             add(&term.text);
         }
     });
@@ -351,17 +355,17 @@ pub(crate) fn needed(phrase: &str) -> Vec<String> {
 }
 
 /// A pattern for texts, and the same for bytes.
-pub(crate) struct Pattern {
+pub(crate) struct RecallPattern {
     pub(crate) text: Regex,
     pub(crate) bytes: BytesRegex,
     /// Bytes that a match is expected to fit into.
     pub(crate) reach: usize,
 }
 
-impl Pattern {
+impl RecallPattern {
     /// The pattern of a query that is not ranked.
-    pub(crate) fn of(query: &str, how: How) -> Result<Self> {
-        let source = if how == How::Regex { query.to_owned() } else { regex::escape(query) };
+    pub(crate) fn of(query: &str, how: RecallMode) -> Result<Self> {
+        let source = if how == RecallMode::Regex { query.to_owned() } else { regex::escape(query) };
         let text = RegexBuilder::new(&source).multi_line(true).build().map_err(Error::BadPattern)?;
         let bytes = BytesRegexBuilder::new(&source).multi_line(true).build().map_err(Error::BadPattern)?;
         Ok(Self { text, bytes, reach: query.len().max(4096) })
@@ -398,13 +402,13 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn ask(self) -> std::result::Result<Ask, String> {
-        let mut ask = Ask::new(self.query);
+    fn ask(self) -> std::result::Result<RecallQuery, String> {
+        let mut ask = RecallQuery::new(self.query);
         ask.k = self.k.unwrap_or(K).clamp(1, MOST);
         ask.budget = Some(BUDGET);
         if let Some(mode) = &self.mode {
-            ask.how =
-                How::named(mode).ok_or(format!("no mode {mode:?}; there are ranked, exact and regex"))?;
+            ask.how = RecallMode::named(mode)
+                .ok_or(format!("no mode {mode:?}; there are ranked, exact and regex"))?;
         }
         if let Some(role) = &self.role {
             let known = Role::ALL.map(Role::name).join(", ");
@@ -418,7 +422,12 @@ impl Arguments {
 /// Answers a call of the tool, `arguments` as the model wrote them, that stands in entry `at` of thread `here`: it finds
 /// neither itself nor what comes with it, and no other search either, whose words are those of what it looked for. One that
 /// stands nowhere is at [`Seq::MAX`].
-pub fn call(engine: &Engine, scope: &Scope, (here, at): (&ThreadId, Seq), arguments: &str) -> Result<String> {
+pub fn call(
+    engine: &Engine,
+    scope: &RecallScope,
+    (here, at): (&ThreadId, Seq),
+    arguments: &str,
+) -> Result<String> {
     let parsed = serde_json::from_str::<Arguments>(arguments).map_err(|e| e.to_string());
     let mut ask = match parsed.and_then(Arguments::ask) {
         Ok(ask) => ask,
@@ -435,11 +444,11 @@ pub fn call(engine: &Engine, scope: &Scope, (here, at): (&ThreadId, Seq), argume
     }
 }
 
-fn answer(ask: &Ask, here: &ThreadId, found: &[Found]) -> String {
+fn answer(ask: &RecallQuery, here: &ThreadId, found: &[RecallHit]) -> String {
     let Some(best) = found.first() else {
         let hint = match ask.how {
-            How::Ranked => "Try other words, or fewer filters.",
-            How::Exact | How::Regex => "Try mode ranked, or a shorter text.",
+            RecallMode::Ranked => "Try other words, or fewer filters.",
+            RecallMode::Exact | RecallMode::Regex => "Try mode ranked, or a shorter text.",
         };
         return format!("Nothing was found for {:?}. {hint}", ask.query);
     };

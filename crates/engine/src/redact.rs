@@ -10,11 +10,11 @@ use crate::cleanup::blobs_of;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::lineage;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, decode};
 use komado_core::thread::{Branch, Header, branch};
 use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_store::{BlobRef, Journal, Mode, Which};
+use komado_store::{BlobRef, BranchFilter, Journal, OpenMode};
 use regex::Regex;
 use scrub::{Scrub, emptied};
 use std::collections::{BTreeMap, HashSet};
@@ -26,7 +26,7 @@ mod scrub;
 pub const REDACTED: &str = "[redacted]";
 
 /// What is to be taken out.
-pub enum What {
+pub enum RedactTarget {
     /// Everything one entry says.
     Entry(ThreadId, Seq),
     /// Every place in the session that matches.
@@ -35,7 +35,7 @@ pub enum What {
 
 /// What was taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Redacted {
+pub struct RedactResult {
     /// Entries changed, and labels.
     pub entries: u64,
     /// Blobs replaced or removed.
@@ -55,7 +55,7 @@ impl Engine {
             named.push(("a thread's name", header.thread.to_string()));
             named.extend(header.label.map(|label| ("a thread's label", label)));
         }
-        for row in self.store().branches(id, Which::All)? {
+        for row in self.store().branches(id, BranchFilter::All)? {
             named.extend(row.held_by.map(|held| ("the name of the process that holds a thread", held)));
         }
         named.retain(|(_, text)| pattern.is_match(text));
@@ -63,20 +63,20 @@ impl Engine {
     }
 
     /// Takes `what` out of a session, for `reason`.
-    pub fn redact(&self, id: &SessionId, what: &What, reason: &str) -> Result<Redacted> {
+    pub fn redact(&self, id: &SessionId, what: &RedactTarget, reason: &str) -> Result<RedactResult> {
         let headers = self.store().threads(id)?;
-        let root = self.store().open(id, &ThreadId::root(), Mode::Amend)?;
+        let root = self.store().open(id, &ThreadId::root(), OpenMode::Amend)?;
         let mut held = Held { engine: self, id, headers, root };
         let done = match what {
-            What::Entry(thread, seq) => held.redact_entry(thread, *seq, reason)?,
-            What::Matching(pattern) => held.redact_matching(pattern, reason)?,
+            RedactTarget::Entry(thread, seq) => held.redact_entry(thread, *seq, reason)?,
+            RedactTarget::Matching(pattern) => held.redact_matching(pattern, reason)?,
         };
         // After the journals, and whatever was found: an attempt that was cut short may have come no further.
-        self.store().shelf(id)?.clear()?;
+        self.store().search_index(id)?.clear()?;
         self.retell(id)?;
         // The reason of a failure stands in the table, too.
         let closed = View::fold(&*held.root, held.root.last())?.closed();
-        let close = closed.map(|at| Source::record(&*held.root, at)).transpose()?;
+        let close = closed.map(|at| EntrySource::record(&*held.root, at)).transpose()?;
         drop(held);
         if let (Some(close), true) = (close, done.entries > 0) {
             self.follow(id, &close)?;
@@ -87,9 +87,9 @@ impl Engine {
     /// The table of spawned threads says again what their journals say now: what was done in each stands there, too.
     fn retell(&self, id: &SessionId) -> Result<()> {
         let headers = self.store().threads(id)?;
-        for row in self.store().branches(id, Which::All)? {
+        for row in self.store().branches(id, BranchFilter::All)? {
             let Some(header) = headers.iter().find(|header| header.thread == row.thread) else { continue };
-            let journal = self.store().open(id, &row.thread, Mode::Read)?;
+            let journal = self.store().open(id, &row.thread, OpenMode::Read)?;
             let now = Branch { told: row.told, ..branch(header, &*journal)? };
             if now != row {
                 self.store().put_branch(&now)?;
@@ -114,9 +114,9 @@ type Change<'c> = dyn FnMut(&ThreadId, Seq, &str) -> Option<Vec<u8>> + 'c;
 type Label<'c> = dyn Fn(&Header) -> Option<Option<String>> + 'c;
 
 impl Held<'_> {
-    fn redact_entry(&mut self, thread: &ThreadId, seq: Seq, reason: &str) -> Result<Redacted> {
+    fn redact_entry(&mut self, thread: &ThreadId, seq: Seq, reason: &str) -> Result<RedactResult> {
         let Self { engine, id, .. } = *self;
-        let record = engine.open(id, thread, Mode::Read)?.record(seq)?;
+        let record = engine.open(id, thread, OpenMode::Read)?.record(seq)?;
         let owner = lineage::owner(&self.headers, thread, seq);
         let note = self.note(reason);
         // What an anchor says is made of the child's label, and would come back at its next change.
@@ -139,10 +139,10 @@ impl Held<'_> {
             loose.retain(|blob| !named.contains(blob));
         }
         let swept = engine.store().sweep(id, &|blob| !loose.contains(blob))?;
-        Ok(Redacted { entries, blobs: swept.blobs })
+        Ok(RedactResult { entries, blobs: swept.blobs })
     }
 
-    fn redact_matching(&mut self, pattern: &Regex, reason: &str) -> Result<Redacted> {
+    fn redact_matching(&mut self, pattern: &Regex, reason: &str) -> Result<RedactResult> {
         if pattern.is_match("") {
             return Err(Error::MatchesAll(pattern.to_string()));
         }
@@ -158,7 +158,7 @@ impl Held<'_> {
             scrub.record(&mut record).then(|| scrub::line(&record, line, Some(&scrub), &note))
         })?;
         self.engine.store().sweep(self.id, &|blob| !blobs.contains_key(blob))?;
-        Ok(Redacted { entries, blobs: blobs.len() as u64 })
+        Ok(RedactResult { entries, blobs: blobs.len() as u64 })
     }
 
     /// When and why, as it stands in a changed line.
@@ -176,7 +176,7 @@ impl Held<'_> {
             let journal: &mut dyn Journal = if thread.is_root() {
                 &mut *self.root
             } else {
-                opened = self.engine.store().open(self.id, thread, Mode::Amend)?;
+                opened = self.engine.store().open(self.id, thread, OpenMode::Amend)?;
                 &mut *opened
             };
             entries += journal.rewrite(&mut |seq, line| change(thread, seq, line))?;

@@ -9,31 +9,31 @@
 //! the provider's own dialect is sent once, byte for byte but for the model's name; one of another dialect is held in memory
 //! whole and translated by the codecs alone.
 
-use crate::condense::Settings;
+use crate::condense::CondenseSettings;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::exchange::request::{Put, write};
-use crate::exchange::response::{SendOutcome, Why, receive};
-use crate::exchange::{Asking, Library, Toolbox};
-use crate::model::Writer;
-use crate::place::Caller;
+use crate::exchange::request::{MessageSink, write};
+use crate::exchange::response::{SendOutcome, UnansweredReason, receive};
+use crate::exchange::{ModelTarget, RecallTools, ToolAnswerer};
+use crate::model::SummaryWriter;
+use crate::place::TranscriptCaller;
 use client_stream::{ClientReceiver, ClientStream, cut_short, pass};
 use komado_core::budget::Policy;
 use komado_core::journal::Setup;
 use komado_core::message::Call;
-use komado_core::openai::Blobs;
-use komado_core::raw::{Object, Raw};
+use komado_core::openai::BlobReader;
+use komado_core::raw::{RawJson, RawObject};
 use komado_core::session::MetaConfig;
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_provider::client::SendError;
-use komado_provider::dialect::{Stamp, Tail};
+use komado_provider::dialect::{ResponseStamp, TranscriptTail};
 use komado_provider::{
-    Ask, Asked, BadRequest, Body, Cancel, Dialect, Form, Forward, Incoming, Method, Refusal, RefusalKind,
-    Skim, Splice,
+    ApiRefusal, BadRequest, Cancel, ClientBody, Dialect, ForwardRequest, Method, ModelRequest, ParsedRequest,
+    ProviderResponse, RefusalKind, ResponseForm, ScannedRequest, Splice,
 };
 use serde_json::value::RawValue;
-use session_request::{Kind, SessionRequest};
-use splice::{Patch, is_whole, whole};
+use session_request::{SessionRequest, SessionRequestKind};
+use splice::{BodyPatch, is_whole, whole};
 use std::fs::File;
 use std::io;
 use std::io::Write;
@@ -41,7 +41,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
-use threads::{Claims, Idle, UncertainTokens};
+use threads::{IdleThreads, ThreadClaims, UncertainTokens};
 
 mod client_stream;
 mod session_request;
@@ -50,16 +50,16 @@ mod threads;
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct ClientRequest {
     /// Its skim, in the client's dialect.
-    pub skim: Arc<Skim>,
+    pub skim: Arc<ScannedRequest>,
     /// Its body.
     pub body: Arc<File>,
     /// Who sent it.
-    pub caller: Caller,
+    pub caller: TranscriptCaller,
 }
 
-impl Arrival {
+impl ClientRequest {
     /// How the client speaks.
     pub fn dialect(&self) -> Dialect {
         self.skim.dialect
@@ -68,10 +68,10 @@ impl Arrival {
 
 /// Where a request goes.
 #[derive(Clone)]
-pub struct Upstream {
+pub struct RelayUpstream {
     /// The provider (with its dialect), the model as the provider calls it, and how large its window is: 0 while that is
     /// unknown. Its `cancel` is said when the client has gone.
-    pub asking: Asking,
+    pub asking: ModelTarget,
     /// The exact address, query included, for a request in the client's own dialect.
     pub url: String,
     /// The headers to send, complete: the client's own without those of the connection, with the key that is to be used.
@@ -80,46 +80,46 @@ pub struct Upstream {
     pub renames: bool,
 }
 
-impl Upstream {
+impl RelayUpstream {
     /// Sends a body on with the client's headers, once.
-    fn forward(&self, body: Body<'_>) -> Result<Incoming, SendError> {
-        let forward = Forward { method: Method::POST, url: &self.url, headers: &self.headers, body };
+    fn forward(&self, body: ClientBody<'_>) -> Result<ProviderResponse, SendError> {
+        let forward = ForwardRequest { method: Method::POST, url: &self.url, headers: &self.headers, body };
         self.asking.client.forward(forward, &self.asking.cancel)
     }
 }
 
 /// What writes the summaries of a session.
-pub trait Summarising: Sync {
+pub trait SummariserFor: Sync {
     /// The summariser of a session; `None` where the digest is to do it.
-    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<Writer<'_>>;
+    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<SummaryWriter<'_>>;
 }
 
 /// The digest, for every session.
-impl Summarising for () {
-    fn summariser(&self, _: &SessionId, _: Meter, _: &Cancel) -> Option<Writer<'_>> {
+impl SummariserFor for () {
+    fn summariser(&self, _: &SessionId, _: Meter, _: &Cancel) -> Option<SummaryWriter<'_>> {
         None
     }
 }
 
 /// How requests are handled; the same for all of one gateway.
-pub struct Manner<'a> {
+pub struct RelayConfig<'a> {
     /// When something must leave the view.
     pub policy: Policy,
     /// How summaries are written.
-    pub settings: Settings,
+    pub settings: CondenseSettings,
     /// Who writes them, for a session; `None` for the digest.
-    pub summariser: &'a dyn Summarising,
+    pub summariser: &'a dyn SummariserFor,
     /// Whether the tools that lead back to what left the view are offered to the model once something has left.
-    pub offer: Offer,
+    pub offer: ToolOffer,
     /// Makes the attributes of a new session, but for its name.
-    pub meta: &'a (dyn Fn(&SessionId, &Caller, MetaConfig) -> komado_core::session::Meta + Sync),
+    pub meta: &'a (dyn Fn(&SessionId, &TranscriptCaller, MetaConfig) -> komado_core::session::Meta + Sync),
     /// How tokens are counted for a model.
     pub meter: &'a (dyn Fn(&str) -> Meter + Sync),
 }
 
 /// Whether the tools that lead back are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Offer {
+pub enum ToolOffer {
     /// Once the view names something that only they can read.
     #[default]
     WhenNeeded,
@@ -129,7 +129,7 @@ pub enum Offer {
 
 /// What was done with a request, for headers, log and metrics.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Notes {
+pub struct RelayNotes {
     /// The session.
     pub session: Option<SessionId>,
     /// The thread.
@@ -161,25 +161,25 @@ pub struct Notes {
 }
 
 /// The client's end.
-pub trait Outlet {
+pub trait ClientOutlet {
     /// The answer begins. Called once, before any bytes.
-    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes);
+    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &RelayNotes);
 
     /// More of the body. An error says that the client has gone.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Gone>;
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ClientGone>;
 
     /// Something is known only now: said to log and metrics.
-    fn end(&mut self, notes: &Notes);
+    fn end(&mut self, notes: &RelayNotes);
 }
 
 /// The client closed its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Gone;
+pub struct ClientGone;
 
 /// Why a request could not be handled before its answer began.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum RelayFault {
     /// Something of ours: the request can go on untouched.
     #[error(transparent)]
     Ours(#[from] Error),
@@ -191,8 +191,8 @@ pub enum Fault {
 /// What a gateway keeps between requests: who is at work, and what is still to be tidied up.
 pub struct Relay {
     engine: Engine,
-    claims: Claims,
-    idle: Idle,
+    claims: ThreadClaims,
+    idle: IdleThreads,
     uncertain: UncertainTokens,
     /// What comes this long after the head of an answer, or later, is let go even if no words are among it. From then on an
     /// overflow inside the stream can only be handed on. A second unless set.
@@ -208,7 +208,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Relay {
     /// For the sessions of `engine`.
     pub fn new(engine: Engine) -> Self {
-        let (claims, idle, uncertain) = (Claims::default(), Idle::default(), UncertainTokens::default());
+        let (claims, idle, uncertain) =
+            (ThreadClaims::default(), IdleThreads::default(), UncertainTokens::default());
         Self { engine, claims, idle, uncertain, patience: PATIENCE, waiting: PATIENCE }
     }
 
@@ -226,24 +227,24 @@ impl Relay {
     /// if it can be, and told to [`Outlet::end`].
     pub fn relay(
         &self,
-        arrival: &Arrival,
-        upstream: &Upstream,
-        manner: &Manner<'_>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Fault> {
-        SessionRequest::open(self, arrival, upstream, manner, Kind::Answer)?.answer(outlet)
+        arrival: &ClientRequest,
+        upstream: &RelayUpstream,
+        manner: &RelayConfig<'_>,
+        outlet: &mut dyn ClientOutlet,
+    ) -> Result<(), RelayFault> {
+        SessionRequest::open(self, arrival, upstream, manner, SessionRequestKind::Answer)?.answer(outlet)
     }
 
     /// Condenses a transcript and answers with what is left of it, as `POST /v1/responses/compact` does. The provider is
     /// not asked.
     pub fn compact(
         &self,
-        arrival: &Arrival,
-        upstream: &Upstream,
-        manner: &Manner<'_>,
-        outlet: &mut dyn Outlet,
-    ) -> Result<(), Fault> {
-        SessionRequest::open(self, arrival, upstream, manner, Kind::Compact)?.compact(outlet)
+        arrival: &ClientRequest,
+        upstream: &RelayUpstream,
+        manner: &RelayConfig<'_>,
+        outlet: &mut dyn ClientOutlet,
+    ) -> Result<(), RelayFault> {
+        SessionRequest::open(self, arrival, upstream, manner, SessionRequestKind::Compact)?.compact(outlet)
     }
 
     /// Brings what is derived up to date in threads that rested during the last `rounds` calls of this function; 0 for
@@ -259,10 +260,10 @@ const LONG_AGO: &str = "1970-01-01T00:00:00Z";
 /// Sends a request on as it came, and hands back what comes, byte for byte; only the model's name is replaced where the
 /// provider has another. For a provider of another dialect both are translated. Nothing is journaled.
 pub fn untouched(
-    arrival: &Arrival,
-    upstream: &Upstream,
-    outlet: &mut dyn Outlet,
-    mut notes: Notes,
+    arrival: &ClientRequest,
+    upstream: &RelayUpstream,
+    outlet: &mut dyn ClientOutlet,
+    mut notes: RelayNotes,
 ) -> Result<(), SendError> {
     let mut client = ClientStream::new(outlet, arrival.dialect(), arrival.skim.stream);
     if upstream.asking.provider.dialect != arrival.dialect() {
@@ -270,7 +271,7 @@ pub fn untouched(
     } else {
         let splice = named(arrival, upstream);
         notes.untouched = is_whole(&splice, arrival.skim.len);
-        let mut incoming = upstream.forward(Body::Spliced(splice))?;
+        let mut incoming = upstream.forward(ClientBody::Spliced(splice))?;
         client.begin(incoming.status, &incoming.headers, &notes);
         notes.cut = pass(&mut incoming, &mut client).err().map(|why| why.to_string());
     }
@@ -279,8 +280,8 @@ pub fn untouched(
 }
 
 /// The client's request with the model's name as the provider knows it.
-fn named(arrival: &Arrival, upstream: &Upstream) -> Splice {
-    let mut patch = Patch::new(&arrival.skim, &arrival.body);
+fn named(arrival: &ClientRequest, upstream: &RelayUpstream) -> Splice {
+    let mut patch = BodyPatch::new(&arrival.skim, &arrival.body);
     // A body that could not be skimmed has no place for a name.
     if upstream.renames && arrival.skim.field("model").is_some() {
         // It stands there already, so nothing has to be read for it.
@@ -291,28 +292,28 @@ fn named(arrival: &Arrival, upstream: &Upstream) -> Splice {
 
 /// Sends a request on in the provider's dialect, and hands on what comes in the client's.
 fn translate(
-    arrival: &Arrival,
-    upstream: &Upstream,
+    arrival: &ClientRequest,
+    upstream: &RelayUpstream,
     client: &mut ClientStream<'_>,
-    notes: &mut Notes,
+    notes: &mut RelayNotes,
 ) -> Result<(), SendError> {
     let asking = &upstream.asking;
     let (bytes, usage) = match translated(arrival, upstream) {
         Ok(written) => written,
         Err(why) => {
             // What cannot be read cannot be sent anywhere.
-            let (status, body) = client.dialect().refusal(&Refusal::new(RefusalKind::BadRequest, why));
-            client.send_whole(status, Form::Whole, &body, notes);
+            let (status, body) = client.dialect().refusal(&ApiRefusal::new(RefusalKind::BadRequest, why));
+            client.send_whole(status, ResponseForm::Whole, &body, notes);
             return Ok(());
         }
     };
     let incoming =
-        asking.client.post(&asking.provider, Body::Bytes(bytes.into()), &asking.cancel, &mut |_| {})?;
+        asking.client.post(&asking.provider, ClientBody::Bytes(bytes.into()), &asking.cancel, &mut |_| {})?;
     if incoming.header("content-encoding").is_some_and(|kind| kind != "identity") {
         return Err(SendError::Broken { why: "the answer came packed and cannot be translated".to_owned() });
     }
     let form = client.form();
-    client.encode(form, Stamp { created: 0, created_at: LONG_AGO.to_owned(), usage }, false);
+    client.encode(form, ResponseStamp { created: 0, created_at: LONG_AGO.to_owned(), usage }, false);
     let mut receiver = ClientReceiver::new(client, notes, PATIENCE, true, false);
     let lost = match receive(asking, Ok(incoming), form, &mut receiver) {
         SendOutcome::Answer(_) => {
@@ -330,8 +331,8 @@ fn translate(
         SendOutcome::Lost(lost) => lost,
     };
     match lost.error {
-        Why::Send(error) if !client.begun() => return Err(error),
-        Why::Broken if !client.begun() => return Err(cut_short()),
+        UnansweredReason::Send(error) if !client.begun() => return Err(error),
+        UnansweredReason::Broken if !client.begun() => return Err(cut_short()),
         error if error.is_cut() => notes.cut = Some(error.to_string()),
         _ => {}
     }
@@ -339,16 +340,16 @@ fn translate(
 }
 
 /// Reads the whole request and writes it as the provider wants it; gives it, and whether usage is wanted in the stream.
-fn translated(arrival: &Arrival, upstream: &Upstream) -> Result<(Vec<u8>, bool), String> {
+fn translated(arrival: &ClientRequest, upstream: &RelayUpstream) -> Result<(Vec<u8>, bool), String> {
     let body = text(&arrival.body, &(0..arrival.skim.len)).map_err(|error| error.to_string())?;
     let mut asked = arrival.dialect().read(&body).map_err(|error| error.to_string())?;
     let (messages, stream) = (std::mem::take(&mut asked.messages), asked.stream);
-    let request = Request::of(asked);
+    let request = RequestSetup::of(asked);
     let max_tokens = request.wish;
     // Nothing is made to fit here: the server's own window is the best there is.
-    let ask = Ask { max_tokens, stream, window: None, ..upstream.asking.ask(&request.setup) };
+    let ask = ModelRequest { max_tokens, stream, window: None, ..upstream.asking.ask(&request.setup) };
     let mut bytes = Vec::new();
-    let mut pour = |put: &mut Put<'_>| messages.iter().try_for_each(put);
+    let mut pour = |put: &mut MessageSink<'_>| messages.iter().try_for_each(put);
     write(upstream.asking.provider.dialect, &ask, &mut Nowhere, &mut bytes, &mut pour)
         .map_err(|error| error.to_string())?;
     Ok((bytes, request.usage))
@@ -357,7 +358,7 @@ fn translated(arrival: &Arrival, upstream: &Upstream) -> Result<(Vec<u8>, bool),
 /// There is no store to keep anything in: what a request brings stands in it.
 struct Nowhere;
 
-impl Blobs for Nowhere {
+impl BlobReader for Nowhere {
     fn base64(&mut self, id: &str, _: &mut dyn Write) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::NotFound, format!("blob {id} is not in the request")))
     }
@@ -371,7 +372,7 @@ pub(crate) const BILLING: &str = "x-anthropic-billing-header";
 
 /// A request without its transcript.
 #[derive(Clone, Debug)]
-struct Request {
+struct RequestSetup {
     /// System prompt, tools, parameters.
     setup: Setup,
     /// The longest answer that the client wants.
@@ -382,19 +383,19 @@ struct Request {
     usage: bool,
 }
 
-impl Request {
+impl RequestSetup {
     /// Reads what an arrival asks for.
-    fn read(arrival: &Arrival) -> Result<Self, Error> {
+    fn read(arrival: &ClientRequest) -> Result<Self, Error> {
         let (skim, body) = (&*arrival.skim, &*arrival.body);
         let text = shell(skim, body)?;
         Ok(Self::of(skim.dialect.read(&text).map_err(unreadable)?))
     }
 
     /// What was asked for, beside what was said.
-    fn of(asked: Asked) -> Self {
-        let params = asked.setup.params.as_ref().and_then(|params| Object::parse(params.get()).ok());
+    fn of(asked: ParsedRequest) -> Self {
+        let params = asked.setup.params.as_ref().and_then(|params| RawObject::parse(params.get()).ok());
         let inside = |outer: &str, key: &str| {
-            let object = Object::parse(params.as_ref()?.get(outer)?.get()).ok()?;
+            let object = RawObject::parse(params.as_ref()?.get(outer)?.get()).ok()?;
             object.get(key).map(|value| value.get().to_owned())
         };
         let number = |outer, key| inside(outer, key).and_then(|text| text.parse::<u64>().ok());
@@ -406,7 +407,7 @@ impl Request {
 }
 
 /// The request with an empty transcript.
-fn shell(skim: &Skim, body: &File) -> Result<String, Error> {
+fn shell(skim: &ScannedRequest, body: &File) -> Result<String, Error> {
     let list = skim.list();
     let mut fields = Vec::with_capacity(skim.fields.len());
     for field in &skim.fields {
@@ -428,7 +429,7 @@ fn unbilled(system: &str) -> Option<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(system).ok()?;
     let is_bill = |block: &&&RawValue| {
         let words =
-            Object::parse(block.get()).ok().and_then(|block| block.read::<String>("text").ok().flatten());
+            RawObject::parse(block.get()).ok().and_then(|block| block.read::<String>("text").ok().flatten());
         words.is_some_and(|words| words.trim_start().starts_with(BILLING))
     };
     if !blocks.iter().any(|block| is_bill(&block)) {
@@ -447,11 +448,16 @@ pub(crate) fn text(body: &File, span: &Range<u64>) -> Result<String, Error> {
 }
 
 /// Reads elements that go on after open calls.
-type ReadElements = fn(Dialect, &[&str], &[Call]) -> Result<Tail, BadRequest>;
+type ReadElements = fn(Dialect, &[&str], &[Call]) -> Result<TranscriptTail, BadRequest>;
 
-impl Arrival {
+impl ClientRequest {
     /// Elements of the transcript as messages.
-    fn messages(&self, which: Range<u32>, open: &[Call], read: ReadElements) -> Result<Tail, Error> {
+    fn messages(
+        &self,
+        which: Range<u32>,
+        open: &[Call],
+        read: ReadElements,
+    ) -> Result<TranscriptTail, Error> {
         let which = which.start as usize..(which.end as usize).min(self.skim.elements.len());
         let elements = self.skim.elements.get(which).unwrap_or_default().iter();
         let texts =
@@ -468,7 +474,7 @@ fn unreadable(bad: BadRequest) -> Error {
 
 /// True for a call of one of our tools.
 fn is_own(name: &str) -> bool {
-    Library.knows(name)
+    RecallTools.knows(name)
 }
 
 /// The names of the tools of a setup.
@@ -490,7 +496,7 @@ impl SessionRequest<'_> {
     /// them to itself.
     pub(super) fn may_offer(&self) -> bool {
         let skim = &self.arrival.skim;
-        self.manner.offer == Offer::WhenNeeded
+        self.manner.offer == ToolOffer::WhenNeeded
             && skim.fills("tools")
             && !names(&self.request.setup).iter().any(|name| is_own(name))
     }
@@ -511,7 +517,7 @@ impl SessionRequest<'_> {
 
     /// Their definitions in a dialect, without brackets.
     pub(super) fn definitions(&self, dialect: Dialect) -> Option<String> {
-        let list = dialect.tools(&Library::offered(Setup::default()))?;
+        let list = dialect.tools(&RecallTools::offered(Setup::default()))?;
         Some(list.trim().strip_prefix('[')?.strip_suffix(']')?.to_owned())
     }
 
@@ -519,7 +525,7 @@ impl SessionRequest<'_> {
     pub(super) fn offered(&self, setup: &Setup) -> Setup {
         let own = self.definitions(self.arrival.dialect()).unwrap_or_default();
         let list = setup.tools.as_ref().and_then(|tools| tools.get().trim().strip_suffix(']'));
-        let tools = list.and_then(|list| Raw::parse(format!("{list},{own}]")).ok());
+        let tools = list.and_then(|list| RawJson::parse(format!("{list},{own}]")).ok());
         Setup { tools: tools.or_else(|| setup.tools.clone()), ..setup.clone() }
     }
 }

@@ -5,22 +5,22 @@
 //! byte that was hidden is fetched back and compared, and all edits are undone. Nothing is estimated; the same fold,
 //! ladder and store run as live.
 
-use crate::condense::{Settings, Summariser};
+use crate::condense::{CondenseSettings, Summariser};
 use crate::error::{Error, Result};
 use crate::fit::Ladder;
-use crate::output::Reference;
+use crate::output::OutputReference;
 use crate::report::table::add_fields;
 use crate::thread::Thread;
 use crate::{Clock, Engine, output};
 use komado_core::budget::Budget;
-use komado_core::grammar::Shape;
-use komado_core::head::Source;
+use komado_core::grammar::MessageShape;
+use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Part, Role};
+use komado_core::message::{ImageSource, Message, MessagePart, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
-use komado_core::view::{Item, What};
+use komado_core::view::{ItemSource, ShownItem};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View, grammar, openai};
-use komado_store::{MemoryStore, Mode};
+use komado_store::{MemoryStore, OpenMode};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io;
@@ -37,7 +37,7 @@ const WRITTEN: f64 = 1.25;
 /// What came of a conversation, or of many.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct ReplayReport {
     /// Requests made.
     pub calls: u64,
     /// Tokens of all requests.
@@ -76,7 +76,7 @@ pub struct Report {
     cost: (f64, f64),
 }
 
-impl Report {
+impl ReplayReport {
     /// Adds another.
     pub fn add(&mut self, other: &Self) {
         add_fields!(self, other; calls, tokens_sent, tokens_raw, over_window, invalid, edits, prefix_breaks);
@@ -113,27 +113,27 @@ impl Clock for Still {
 }
 
 /// How to replay.
-pub struct Replay<'a> {
+pub struct ReplayRun<'a> {
     /// The budget of every request.
     pub budget: Budget,
     /// How tokens are counted.
     pub meter: Meter,
     /// Limits of an output on arrival.
-    pub clip: Option<komado_core::clip::Limits>,
+    pub clip: Option<komado_core::clip::ClipLimits>,
     /// How a span is condensed.
-    pub settings: Settings,
+    pub settings: CondenseSettings,
     /// Who writes summaries.
     pub by: &'a mut dyn Summariser,
 }
 
-impl Replay<'_> {
+impl ReplayRun<'_> {
     /// Goes through one conversation.
-    pub fn run(&mut self, talk: Vec<Message>) -> Result<Report> {
+    pub fn run(&mut self, talk: Vec<Message>) -> Result<ReplayReport> {
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Still));
         let id = SessionId::new("replay")?;
         engine.create(&meta(&id, self.meter))?;
         let mut thread = engine
-            .open(&id, &ThreadId::root(), Mode::Write)?
+            .open(&id, &ThreadId::root(), OpenMode::Write)?
             .clipping(self.clip.as_ref().map(|limits| self.budget.limits(limits)));
         let mut run = Run::default();
         let mut said: Vec<(Seq, Message)> = Vec::with_capacity(talk.len());
@@ -190,7 +190,7 @@ fn meta(id: &SessionId, meter: Meter) -> Meta {
 /// A conversation on its way.
 #[derive(Default)]
 struct Run {
-    report: Report,
+    report: ReplayReport,
     before: Request,
     seen: Seen,
     /// Tokens of everything said so far.
@@ -245,7 +245,7 @@ fn price(cached: u64, written: u64) -> f64 {
 /// A message that was rendered.
 struct Rendered {
     digest: blake3::Hash,
-    shape: Shape,
+    shape: MessageShape,
 }
 
 /// Messages that were rendered, by entry and by the entry that says how it is shown.
@@ -291,7 +291,8 @@ impl Request {
 
     /// True when OpenAI would take it, and Anthropic too where a user began the conversation.
     fn is_valid(&self, begun_by: Option<Role>) -> bool {
-        let shapes: Vec<&Shape> = self.items.iter().flat_map(|(r, _)| r.iter().map(|r| &r.shape)).collect();
+        let shapes: Vec<&MessageShape> =
+            self.items.iter().flat_map(|(r, _)| r.iter().map(|r| &r.shape)).collect();
         let shapes = shapes.iter().copied();
         match begun_by {
             Some(Role::User) => grammar::anthropic(shapes).is_ok(),
@@ -301,15 +302,15 @@ impl Request {
 }
 
 impl Seen {
-    fn render<S: Source<Error = komado_store::Error> + ?Sized>(
+    fn render<S: EntrySource<Error = komado_store::Error> + ?Sized>(
         &mut self,
         view: &View,
         source: &S,
-        item: Item,
+        item: ShownItem,
     ) -> Result<Rc<[Rendered]>> {
         let by = match item.what {
-            What::Replaced(by) => by,
-            What::Said(_) | What::Shown => 0,
+            ItemSource::Replaced(by) => by,
+            ItemSource::Said(_) | ItemSource::Shown => 0,
         };
         if let Some(known) = self.0.get(&(item.seq, by)) {
             return Ok(Rc::clone(known));
@@ -328,13 +329,13 @@ impl Seen {
 fn render(message: &Message) -> Result<Rendered> {
     let mut hasher = blake3::Hasher::new();
     openai::write(message, &mut ById, &mut hasher)?;
-    Ok(Rendered { digest: hasher.finalize(), shape: Shape::of(message) })
+    Ok(Rendered { digest: hasher.finalize(), shape: MessageShape::of(message) })
 }
 
 /// A picture is as good as its name here.
 struct ById;
 
-impl openai::Blobs for ById {
+impl openai::BlobReader for ById {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(id.as_bytes())
     }
@@ -343,11 +344,11 @@ impl openai::Blobs for ById {
 // Nothing is lost: every byte comes back, and so does the whole view.
 
 /// Compares what was said with what can be fetched, then undoes every edit.
-fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &mut Report) -> Result<()> {
+fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &mut ReplayReport) -> Result<()> {
     let shown: std::collections::HashSet<Seq> = {
         let mut shown = std::collections::HashSet::new();
         thread.view().each_item(thread.source(), |item| {
-            if matches!(item.what, komado_core::view::What::Said(_)) {
+            if matches!(item.what, komado_core::view::ItemSource::Said(_)) {
                 shown.insert(item.seq);
             }
         })?;
@@ -376,11 +377,11 @@ fn bytes(message: &Message) -> u64 {
 /// named by its blob, which is read, too.
 fn comes_back(thread: &Thread<'_>, seq: Seq, kept: &Message, original: &Message) -> Result<bool> {
     let mut read = Vec::new();
-    let opened = output::open(thread, &Reference::Entry(seq));
+    let opened = output::open(thread, &OutputReference::Entry(seq));
     let Ok(mut opened) = opened else { return Ok(false) };
     opened.read_to_end(&mut read)?;
     for part in all_parts(kept) {
-        if let Part::Image { source: ImageSource::Blob { blob, .. }, .. } = part {
+        if let MessagePart::Image { source: ImageSource::Blob { blob, .. }, .. } = part {
             thread.blob(blob)?;
         }
     }
@@ -389,7 +390,7 @@ fn comes_back(thread: &Thread<'_>, seq: Seq, kept: &Message, original: &Message)
     Ok(read == said.as_bytes())
 }
 
-fn all_parts(message: &Message) -> impl Iterator<Item = &Part> {
+fn all_parts(message: &Message) -> impl Iterator<Item = &MessagePart> {
     let inside = message.outcome().map_or(&[][..], |outcome| &outcome.content);
     message.parts.iter().chain(inside)
 }
@@ -398,7 +399,9 @@ fn all_parts(message: &Message) -> impl Iterator<Item = &Part> {
 fn texts(message: &Message) -> String {
     let words = message.outcome().map_or(&message.parts, |outcome| &outcome.content).iter();
     let words =
-        words.filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None });
+        words.filter_map(
+            |part| if let MessagePart::Text { text, .. } = part { Some(text.as_str()) } else { None },
+        );
     words.collect::<Vec<_>>().join("\n")
 }
 
@@ -407,10 +410,10 @@ fn like(original: &Message, kept: &Message) -> Message {
     let mut message = original.clone();
     for (part, now) in message.parts.iter_mut().zip(&kept.parts) {
         match (part, now) {
-            (part @ Part::Image { .. }, Part::Image { .. }) => *part = now.clone(),
-            (Part::Result(was), Part::Result(is)) => {
+            (part @ MessagePart::Image { .. }, MessagePart::Image { .. }) => *part = now.clone(),
+            (MessagePart::Result(was), MessagePart::Result(is)) => {
                 for (part, now) in was.content.iter_mut().zip(&is.content) {
-                    if matches!((&*part, now), (Part::Image { .. }, Part::Image { .. })) {
+                    if matches!((&*part, now), (MessagePart::Image { .. }, MessagePart::Image { .. })) {
                         *part = now.clone();
                     }
                 }

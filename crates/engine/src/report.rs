@@ -13,7 +13,7 @@ use komado_core::message::Role;
 use komado_core::session::Session;
 use komado_core::thread::Header;
 use komado_core::{Seq, SessionId};
-use komado_store::{Mode, Query};
+use komado_store::{OpenMode, SessionQuery};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -25,15 +25,15 @@ pub(crate) mod table;
 mod tests;
 mod usage;
 
-pub use performance::{Performance, Performed, ToolUsed};
+pub use performance::{ModelPerformance, Performance, ToolUsage};
 pub use questions::{Question, Questions};
 pub use range::{BadRange, MOST_DAYS, Range};
-pub use table::Spreading;
-pub use usage::{Usage, Used};
+pub use table::Distribution;
+pub use usage::{UsageReport, UsageRow};
 
 /// A part of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum ReportPart {
     /// How much was used.
     Usage,
     /// What people ask.
@@ -42,7 +42,7 @@ pub enum Part {
     Performance,
 }
 
-impl Part {
+impl ReportPart {
     /// Every part.
     pub const ALL: [Self; 3] = [Self::Usage, Self::Questions, Self::Performance];
 
@@ -58,7 +58,7 @@ impl Part {
 
 /// How deep to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Depth {
+pub enum ReportDepth {
     /// At every journal.
     #[default]
     Journals,
@@ -69,7 +69,7 @@ pub enum Depth {
 
 /// What a report is to be about.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ReportQuery {
     /// Which time.
     pub range: Range,
     /// Only sessions of this user.
@@ -79,20 +79,20 @@ pub struct Ask {
     /// Rows of a table that may have many.
     pub top: usize,
     /// Which parts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ReportPart>,
     /// How deep to look.
-    pub depth: Depth,
+    pub depth: ReportDepth,
 }
 
-impl Ask {
+impl ReportQuery {
     /// True when the report is about this model.
     pub(crate) fn is_about(&self, model: &str) -> bool {
         self.model.as_ref().is_none_or(|wanted| wanted == model)
     }
 
     /// True when this part is asked for, and can be told: rows know of usage alone.
-    fn has(&self, part: Part) -> bool {
-        self.parts.contains(&part) && (part == Part::Usage || self.depth == Depth::Journals)
+    fn has(&self, part: ReportPart) -> bool {
+        self.parts.contains(&part) && (part == ReportPart::Usage || self.depth == ReportDepth::Journals)
     }
 }
 
@@ -119,7 +119,7 @@ pub struct Report {
     /// The first of them.
     pub unreadable_sessions: Vec<String>,
     /// How much was used.
-    pub usage: Option<Usage>,
+    pub usage: Option<UsageReport>,
     /// What people ask.
     pub questions: Option<Questions>,
     /// How well agents do.
@@ -129,14 +129,14 @@ pub struct Report {
 /// Makes a report of the sessions that `sees` lets pass; `None` when `tick` told it to stop.
 pub fn report(
     archive: &dyn Archive,
-    ask: &Ask,
+    ask: &ReportQuery,
     sees: &dyn Fn(&Session) -> bool,
-    tick: &mut dyn FnMut(Progress) -> Flow,
+    tick: &mut dyn FnMut(ScanProgress) -> ScanFlow,
 ) -> Result<Option<Report>> {
     let mut counts = Counts {
-        usage: ask.has(Part::Usage).then(|| usage::Counts::new(ask)),
-        questions: ask.has(Part::Questions).then(questions::Counts::default),
-        performance: ask.has(Part::Performance).then(performance::Counts::new),
+        usage: ask.has(ReportPart::Usage).then(|| usage::UsageCounts::new(ask)),
+        questions: ask.has(ReportPart::Questions).then(questions::QuestionCounts::default),
+        performance: ask.has(ReportPart::Performance).then(performance::PerformanceCounts::new),
     };
     let Some(scanned) = scan(archive, ask, sees, &mut counts, tick)? else { return Ok(None) };
     Ok(Some(Report {
@@ -157,29 +157,29 @@ pub fn report(
 
 /// Whatever of it is asked for.
 struct Counts {
-    usage: Option<usage::Counts>,
-    questions: Option<questions::Counts>,
-    performance: Option<performance::Counts>,
+    usage: Option<usage::UsageCounts>,
+    questions: Option<questions::QuestionCounts>,
+    performance: Option<performance::PerformanceCounts>,
 }
 
 impl Counts {
-    fn each(&mut self, mut tell: impl FnMut(&mut dyn Counter)) {
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn EntryCounter)) {
         self.usage.iter_mut().for_each(|one| tell(one));
         self.questions.iter_mut().for_each(|one| tell(one));
         self.performance.iter_mut().for_each(|one| tell(one));
     }
 }
 
-impl Counter for Counts {
-    fn begin(&mut self, session: &Session, ask: &Ask) {
+impl EntryCounter for Counts {
+    fn begin(&mut self, session: &Session, ask: &ReportQuery) {
         self.each(|one| one.begin(session, ask));
     }
 
-    fn take(&mut self, seen: &Seen<'_>, ask: &Ask) {
+    fn take(&mut self, seen: &SeenEntry<'_>, ask: &ReportQuery) {
         self.each(|one| one.take(seen, ask));
     }
 
-    fn end(&mut self, session: &Session, ask: &Ask, told: Told) {
+    fn end(&mut self, session: &Session, ask: &ReportQuery, told: SessionCoverage) {
         self.each(|one| one.end(session, ask, told));
     }
 }
@@ -197,25 +197,33 @@ const NAMED: usize = 20;
 const LINES: u64 = 512;
 
 /// Whether to go on.
-pub type Flow = ControlFlow<()>;
+pub type ScanFlow = ControlFlow<()>;
 
 /// Where sessions and their journals are read.
 pub trait Archive {
     /// A page of sessions, in the order they were made.
-    fn page(&self, query: &Query) -> Result<Vec<Session>>;
+    fn page(&self, query: &SessionQuery) -> Result<Vec<Session>>;
 
     /// Every entry of a session with the bytes of its line, thread by thread, each once.
-    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow>;
+    fn read(
+        &self,
+        id: &SessionId,
+        each: &mut dyn FnMut(&Header, &Record, u64) -> ScanFlow,
+    ) -> Result<ScanFlow>;
 }
 
 impl Archive for Engine {
-    fn page(&self, query: &Query) -> Result<Vec<Session>> {
+    fn page(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         Ok(self.store().sessions(query)?)
     }
 
-    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow> {
+    fn read(
+        &self,
+        id: &SessionId,
+        each: &mut dyn FnMut(&Header, &Record, u64) -> ScanFlow,
+    ) -> Result<ScanFlow> {
         for header in self.store().threads(id)? {
-            let journal = self.store().open(id, &header.thread, Mode::Read)?;
+            let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             for seq in header.base_seq() + 1..=journal.last() {
                 let line = journal.line(seq)?;
                 let damaged = |why: String| {
@@ -225,17 +233,17 @@ impl Archive for Engine {
                 let text = std::str::from_utf8(&line).map_err(|e| damaged(e.to_string()))?;
                 let record = decode(text).map_err(|e| damaged(e.to_string()))?;
                 if each(&header, &record, line.len() as u64).is_break() {
-                    return Ok(Flow::Break(()));
+                    return Ok(ScanFlow::Break(()));
                 }
             }
         }
-        Ok(Flow::Continue(()))
+        Ok(ScanFlow::Continue(()))
     }
 }
 
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Progress {
+pub struct ScanProgress {
     /// Sessions looked at.
     pub sessions: u64,
     /// Entries read.
@@ -243,7 +251,7 @@ pub struct Progress {
 }
 
 /// One entry, and what is known where it stands.
-pub(crate) struct Seen<'a> {
+pub(crate) struct SeenEntry<'a> {
     pub(crate) session: &'a Session,
     pub(crate) header: &'a Header,
     pub(crate) record: &'a Record,
@@ -263,7 +271,7 @@ pub(crate) struct Seen<'a> {
 
 /// How much of a session was told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum SessionCoverage {
     /// Everything.
     Whole,
     /// What stands before a place that cannot be read.
@@ -271,21 +279,21 @@ pub(crate) enum Told {
 }
 
 /// Who counts.
-pub(crate) trait Counter {
+pub(crate) trait EntryCounter {
     /// A session begins.
-    fn begin(&mut self, _session: &Session, _ask: &Ask) {}
+    fn begin(&mut self, _session: &Session, _ask: &ReportQuery) {}
 
     /// One of its entries.
-    fn take(&mut self, seen: &Seen<'_>, ask: &Ask);
+    fn take(&mut self, seen: &SeenEntry<'_>, ask: &ReportQuery);
 
     /// All its entries were told, or all that could be read.
-    fn end(&mut self, _session: &Session, _ask: &Ask, _told: Told) {}
+    fn end(&mut self, _session: &Session, _ask: &ReportQuery, _told: SessionCoverage) {}
 }
 
 /// What a scan found out on its way.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
-    pub(crate) progress: Progress,
+    pub(crate) progress: ScanProgress,
     pub(crate) unread: u64,
     pub(crate) named: Vec<String>,
 }
@@ -293,17 +301,17 @@ pub(crate) struct Scanned {
 /// Shows every entry of every session that the ask is about to the counter; `None` when it was told to stop.
 pub(crate) fn scan(
     archive: &dyn Archive,
-    ask: &Ask,
+    ask: &ReportQuery,
     sees: &dyn Fn(&Session) -> bool,
-    counter: &mut dyn Counter,
-    tick: &mut dyn FnMut(Progress) -> Flow,
+    counter: &mut dyn EntryCounter,
+    tick: &mut dyn FnMut(ScanProgress) -> ScanFlow,
 ) -> Result<Option<Scanned>> {
-    let mut query = Query {
+    let mut query = SessionQuery {
         user: ask.user.clone(),
         changed_from: Some(ask.range.from()),
         made_before: Some(ask.range.to()),
         limit: PAGE,
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let mut scanned = Scanned::default();
     loop {
@@ -318,22 +326,22 @@ pub(crate) fn scan(
             }
             counter.begin(session, ask);
             let id = SessionId::new(session.meta.uuid.as_str())?;
-            let (mut walk, mut told) = (Walk::default(), Told::Whole);
+            let (mut walk, mut told) = (Walk::default(), SessionCoverage::Whole);
             // Where the rows are all that is asked for, no journal is read.
             let read = match ask.depth {
-                Depth::Rows => Ok(Flow::Continue(())),
-                Depth::Journals => archive.read(&id, &mut |header, record, bytes| {
+                ReportDepth::Rows => Ok(ScanFlow::Continue(())),
+                ReportDepth::Journals => archive.read(&id, &mut |header, record, bytes| {
                     scanned.progress.entries += 1;
                     walk.step(ask, session, header, record, bytes, counter);
                     match scanned.progress.entries.is_multiple_of(LINES) {
                         true => tick(scanned.progress),
-                        false => Flow::Continue(()),
+                        false => ScanFlow::Continue(()),
                     }
                 }),
             };
             match read {
                 Err(Error::Store(error)) if is_passed_over(&error) => {
-                    told = Told::Part;
+                    told = SessionCoverage::Part;
                     scanned.unread += 1;
                     scanned.named.extend((scanned.named.len() < NAMED).then(|| id.to_string()));
                 }
@@ -376,12 +384,12 @@ struct Walk {
 impl Walk {
     fn step(
         &mut self,
-        ask: &Ask,
+        ask: &ReportQuery,
         session: &Session,
         header: &Header,
         record: &Record,
         bytes: u64,
-        counter: &mut dyn Counter,
+        counter: &mut dyn EntryCounter,
     ) {
         if self.thread.as_ref().is_none_or(|thread| thread.thread != header.thread) {
             *self = Self { thread: Some(header.clone()), ..Self::default() };
@@ -396,7 +404,7 @@ impl Walk {
         }
         let time = record.timestamp.parse().ok();
         let model = self.model.as_deref().or(session.meta.config.model.as_deref()).unwrap_or(NOBODY);
-        let seen = Seen {
+        let seen = SeenEntry {
             session,
             header,
             record,

@@ -8,16 +8,16 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::thread::{Thread, Work};
-use komado_core::admit::Refusal;
+use crate::thread::{StagedBatch, Thread};
+use komado_core::admit::EntryRefusal;
 use komado_core::budget::{Budget, Policy, Preset};
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Ratio, Share, Slice};
 use komado_core::share::Shares;
-use komado_core::slice::{Cut, Tools, counted, cut};
+use komado_core::slice::{SliceCut, SliceTools, counted, cut};
 use komado_core::thread::Branch;
 use komado_core::{Kind, Meter, Seq, SessionId, ThreadId, View, budget};
-use komado_store::{Mode, Which};
+use komado_store::{BranchFilter, OpenMode};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub const LEAST: u64 = 256;
 
 /// What a spawned thread has of a window, and what protects those above it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Portion {
+pub struct ThreadPortion {
     /// The share in force.
     pub share: Share,
     /// Its numbers in the window at hand.
@@ -34,7 +34,7 @@ pub struct Portion {
     window: u64,
 }
 
-impl Portion {
+impl ThreadPortion {
     /// `share` in a window of `window` tokens; of the one that was shared out while none is given.
     pub fn new(share: Share, window: Option<u64>) -> Self {
         let window = window.unwrap_or(share.window);
@@ -116,8 +116,8 @@ impl Thread<'_> {
     }
 
     /// What the thread has of a window of `window` tokens; none for a thread that was not spawned.
-    pub fn portion(&self, window: Option<u64>) -> Result<Option<Portion>> {
-        Ok(self.share()?.map(|share| Portion::new(share, window)))
+    pub fn portion(&self, window: Option<u64>) -> Result<Option<ThreadPortion>> {
+        Ok(self.share()?.map(|share| ThreadPortion::new(share, window)))
     }
 
     /// A window of `window` tokens, shared out between this thread and those above it.
@@ -159,7 +159,7 @@ pub(crate) fn most(share: u64, buffer: f64) -> u64 {
 }
 
 /// The share with other slices, when `window` cannot hold those in force, or has room for larger ones again.
-pub(crate) fn moved<S: Source<Error = komado_store::Error> + ?Sized>(
+pub(crate) fn moved<S: EntrySource<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
     meter: Meter,
@@ -171,8 +171,8 @@ pub(crate) fn moved<S: Source<Error = komado_store::Error> + ?Sized>(
     let too_small = window < share.window && shares.owed > 0 && shares.room() < shares.own / 2;
     let is_larger = window >= share.window.saturating_add(share.window / 4);
     let moments = match (too_small, is_larger && !was_refused(view, source)?) {
-        (true, _) => Moments::Same,
-        (_, true) => Moments::Grown,
+        (true, _) => SliceMoments::Same,
+        (_, true) => SliceMoments::Grown,
         _ => return Ok(None),
     };
     let slices = recut(view, source, meter, &share, &shares, buffer, moments)?;
@@ -181,7 +181,10 @@ pub(crate) fn moved<S: Source<Error = komado_store::Error> + ?Sized>(
 
 /// True when the slices were cut because a request was refused: what the provider takes counts more than what we are told
 /// it does.
-fn was_refused<S: Source<Error = komado_store::Error> + ?Sized>(view: &View, source: &S) -> Result<bool> {
+fn was_refused<S: EntrySource<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+) -> Result<bool> {
     match view.share().and_then(|seq| seq.checked_sub(1)) {
         Some(before @ 1..) => Ok(source.head(before)?.kind == Kind::Lost),
         _ => Ok(false),
@@ -190,7 +193,7 @@ fn was_refused<S: Source<Error = komado_store::Error> + ?Sized>(view: &View, sou
 
 /// Which moments of the threads above slices are cut from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moments {
+pub(crate) enum SliceMoments {
     /// Those in force; a slice that fits its share stays as it is.
     Same,
     /// Those in force; a slice that would be smaller stays as it is.
@@ -200,37 +203,44 @@ pub(crate) enum Moments {
 }
 
 /// The slices of a share, cut anew to what `shares` leaves each.
-pub(crate) fn recut<S: Source<Error = komado_store::Error> + ?Sized>(
+pub(crate) fn recut<S: EntrySource<Error = komado_store::Error> + ?Sized>(
     view: &View,
     source: &S,
     meter: Meter,
     share: &Share,
     shares: &Shares,
     buffer: f64,
-    moments: Moments,
+    moments: SliceMoments,
 ) -> Result<Vec<Slice>> {
     let within = |thread: &ThreadId| share.is_within(thread);
-    let mut tools = Tools::above(view.own_setup(source)?.as_ref());
+    let mut tools = SliceTools::above(view.own_setup(source)?.as_ref());
     let mut slices = Vec::with_capacity(share.slices.len());
     // From the thread's parent up: the tools of the nearest one are offered.
     for (slice, protected) in share.slices.iter().zip(&shares.above).rev() {
         let above = source.above(&slice.thread)?;
         let most = most(protected.share, buffer);
-        let at = if moments == Moments::Present { above.last() } else { slice.at };
-        slices.push(if moments == Moments::Same && protected.used <= most {
+        let at = if moments == SliceMoments::Present { above.last() } else { slice.at };
+        slices.push(if moments == SliceMoments::Same && protected.used <= most {
             slice.clone()
         } else {
             let head = slice.head.clone();
-            let wanted =
-                Cut { thread: &slice.thread, at, ratio: slice.ratio, most, head, tools, within: &within };
+            let wanted = SliceCut {
+                thread: &slice.thread,
+                at,
+                ratio: slice.ratio,
+                most,
+                head,
+                tools,
+                within: &within,
+            };
             match cut(&*above, meter, wanted)? {
-                Ok(new) if moments != Moments::Grown || new.tokens > slice.tokens => new,
-                Err(why) if moments != Moments::Grown => return Err(why.into()),
+                Ok(new) if moments != SliceMoments::Grown || new.tokens > slice.tokens => new,
+                Err(why) if moments != SliceMoments::Grown => return Err(why.into()),
                 _ => slice.clone(),
             }
         });
         if View::fold(&*above, at)?.own_setup(&*above)?.is_some_and(|setup| setup.tools.is_some()) {
-            tools = Tools::Left;
+            tools = SliceTools::Left;
         }
     }
     slices.reverse();
@@ -245,7 +255,7 @@ pub(crate) fn recut<S: Source<Error = komado_store::Error> + ?Sized>(
 
 /// How a window is to be shared out.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Balance {
+pub struct ShareBalance {
     /// What the thread gets of its parent's window; as before while absent.
     pub ratio: Option<Ratio>,
     /// The window, in tokens as the session counts them.
@@ -253,12 +263,12 @@ pub struct Balance {
     /// Share of the window kept free for what no counter sees.
     pub buffer: f64,
     /// What becomes of the slices.
-    pub slices: Recut,
+    pub slices: SliceRecut,
 }
 
 /// What becomes of the slices of the threads above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Recut {
+pub enum SliceRecut {
     /// They stay as they are.
     Keep,
     /// They are cut anew from what those threads see now.
@@ -268,7 +278,7 @@ pub enum Recut {
 impl Thread<'_> {
     /// Shares the window out otherwise for this thread; gives the entry that says so. Those below it are not told: see
     /// [`Engine::balance_below`].
-    pub fn balance(&mut self, balance: Balance) -> Result<Seq> {
+    pub fn balance(&mut self, balance: ShareBalance) -> Result<Seq> {
         let (seq, work) = self.balanced(&self.header().thread, balance)?;
         self.commit(work)?;
         // What the parent was told is still true, but it may have asked meanwhile to be told again: it finds out.
@@ -278,23 +288,23 @@ impl Thread<'_> {
 
     /// The share that this thread has once `changed`, which is this thread or one above it, has its new ratio: admitted,
     /// and ready to be made durable.
-    fn balanced(&self, changed: &ThreadId, balance: Balance) -> Result<(Seq, Work)> {
+    fn balanced(&self, changed: &ThreadId, balance: ShareBalance) -> Result<(Seq, StagedBatch)> {
         let thread = &self.header().thread;
         let Some(mut share) = self.share()? else { return Err(self.shareless()) };
         if let (Some(at), false) = (self.view().closed(), self.status()?.is_open()) {
-            return Err(Refusal::Closed { at }.into());
+            return Err(EntryRefusal::Closed { at }.into());
         }
         share.window = balance.window;
         if let (Some(ratio), Some(link)) = (balance.ratio, link(&share, thread, changed)) {
             share.slices[link].ratio = ratio;
         }
-        if balance.slices == Recut::Refresh {
+        if balance.slices == SliceRecut::Refresh {
             // A fork sees from now on how it came to be itself, and not the thread it left.
             share.thread = thread.clone();
             let shares = Shares::of(&share, balance.window);
             let (view, source) = (self.view(), self.source());
             share.slices =
-                recut(view, source, self.meter(), &share, &shares, balance.buffer, Moments::Present)?;
+                recut(view, source, self.meter(), &share, &shares, balance.buffer, SliceMoments::Present)?;
         }
         check_room(&share, balance.window, balance.buffer)?;
         let mut staged = self.stage();
@@ -311,7 +321,7 @@ impl Thread<'_> {
         };
         let mut staged = self.stage();
         let seq = staged.push(entry, self.engine().now())?;
-        let now = Tools::above(staged.view().own_setup(staged.source())?.as_ref());
+        let now = SliceTools::above(staged.view().own_setup(staged.source())?.as_ref());
         let slices = counted(staged.source(), self.meter(), &share, now)?;
         let wanted = Share { slices, ..share };
         if staged.view().share_in(staged.source())?.as_ref() != Some(&wanted) {
@@ -338,7 +348,7 @@ impl Thread<'_> {
     /// batch, where only a fork can begin.
     pub(crate) fn recounted(&self) -> Result<Option<Share>> {
         let Some(share) = self.share()? else { return Ok(None) };
-        let tools = Tools::above(self.view().own_setup(self.source())?.as_ref());
+        let tools = SliceTools::above(self.view().own_setup(self.source())?.as_ref());
         let slices = counted(self.source(), self.meter(), &share, tools)?;
         Ok(Some(Share { slices, ..share }))
     }
@@ -346,7 +356,7 @@ impl Thread<'_> {
     /// Refuses to open a thread again under one that has ended.
     fn check_parent(&self) -> Result<()> {
         let Some(moment) = &self.header().parent else { return Ok(()) };
-        let parent = self.engine().open_as_left(self.session(), &moment.thread, Mode::Read)?;
+        let parent = self.engine().open_as_left(self.session(), &moment.thread, OpenMode::Read)?;
         if parent.status()?.is_open() {
             return Ok(());
         }
@@ -363,16 +373,16 @@ impl Engine {
         &self,
         id: &SessionId,
         thread: &ThreadId,
-        balance: Balance,
+        balance: ShareBalance,
     ) -> Result<Vec<(ThreadId, Seq)>> {
         if balance.ratio.is_some() && thread.is_root() {
             return Err(Error::NotSpawned(thread.to_string()));
         }
         self.recover(id)?;
-        let branches = self.store().branches(id, Which::All)?;
+        let branches = self.store().branches(id, BranchFilter::All)?;
         let mut told = Vec::new();
         for name in line_below(&branches, thread).into_iter().filter(|name| !name.is_root()) {
-            let handle = self.open_as_left(id, name, Mode::Write)?;
+            let handle = self.open_as_left(id, name, OpenMode::Write)?;
             let (seq, work) = handle.balanced(thread, balance)?;
             told.push((handle, seq, work));
         }

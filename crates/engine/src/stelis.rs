@@ -15,10 +15,10 @@ mod spawn;
 mod tend;
 
 pub(crate) use anchor::gist;
-pub use finish::{Finish, Finished, Retold, Telling};
-pub use spawn::{Child, Resume, Spawn};
-pub(crate) use tend::Elder;
-pub use tend::{Node, Recovered, Tended, Tree};
+pub use finish::{ChronicleBy, Finish, Finished, RetoldChronicle};
+pub use spawn::{Child, ResumeChild, Spawn};
+pub(crate) use tend::SharedAnchor;
+pub use tend::{RecoveredThread, SessionTree, TendedChild, ThreadNode};
 
 /// Most tokens of an anchor, where nobody says otherwise.
 pub const ANCHOR_CAP: u64 = 1_000;

@@ -5,18 +5,20 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::output::is_reader;
-use crate::stelis::{Elder, Recovered};
+use crate::stelis::{RecoveredThread, SharedAnchor};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use komado_core::clip::{Limits, clip};
-use komado_core::head::Source;
+use komado_core::clip::{ClipLimits, clip};
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Record, Reply, encode};
-use komado_core::message::{ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use komado_core::message::{ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome};
 use komado_core::session::{Counters, MetaConfig};
 use komado_core::thread::Header;
-use komado_core::view::{Open, Waiting};
-use komado_core::{Head, Kind, Meter, Refusal, Seq, SessionId, ThreadId, View, admit};
-use komado_store::{Change, Error as StoreError, Journal, Mode, Note, ReadSeek, Row, Store};
+use komado_core::view::{OpenUnit, WaitingCall};
+use komado_core::{EntryRefusal, Head, Kind, Meter, Seq, SessionId, ThreadId, View, admit};
+use komado_store::{
+    Error as StoreError, Journal, JournalRepair, JournalRow, OpenMode, ReadSeek, SessionChange, Store,
+};
 use std::sync::Arc;
 
 /// What to do when someone speaks while calls wait for results.
@@ -41,17 +43,17 @@ pub struct Thread<'e> {
     /// When the last entry was appended that the table of sessions has not heard of.
     untold: Option<String>,
     pub(crate) on_open_calls: OnOpenCalls,
-    clip: Option<Limits>,
-    mode: Mode,
+    clip: Option<ClipLimits>,
+    mode: OpenMode,
     /// The open anchors in the part that a fork shares, once they were looked for.
-    pub(crate) elders: Option<Vec<Elder>>,
+    pub(crate) elders: Option<Vec<SharedAnchor>>,
     /// Threads that were broken off when this one was opened.
-    pub(crate) recovered: Vec<Recovered>,
+    pub(crate) recovered: Vec<RecoveredThread>,
 }
 
 impl Engine {
     /// Opens a thread. Opening to write also puts right what a process that ended left of spawned threads.
-    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+    pub fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Thread<'_>> {
         self.open_known(id, thread, mode, None)
     }
 
@@ -60,20 +62,25 @@ impl Engine {
         &self,
         id: &SessionId,
         thread: &ThreadId,
-        mode: Mode,
+        mode: OpenMode,
         config: Option<MetaConfig>,
     ) -> Result<Thread<'_>> {
         let journal = self.store().open(id, thread, mode)?;
         let config = config.map_or_else(|| Ok(self.session(id)?.meta.config), Ok::<_, Error>)?;
         let mut opened = Thread::new(self, journal, config, mode)?;
-        if mode == Mode::Write {
+        if mode == OpenMode::Write {
             self.look_after(&mut opened)?;
         }
         Ok(opened)
     }
 
     /// Opens a thread, and leaves everything else as it is.
-    pub(crate) fn open_as_left(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Thread<'_>> {
+    pub(crate) fn open_as_left(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        mode: OpenMode,
+    ) -> Result<Thread<'_>> {
         let journal = self.store().open(id, thread, mode)?;
         Thread::new(self, journal, self.session(id)?.meta.config, mode)
     }
@@ -84,7 +91,7 @@ impl<'e> Thread<'e> {
         engine: &'e Engine,
         journal: Box<dyn Journal>,
         config: MetaConfig,
-        mode: Mode,
+        mode: OpenMode,
     ) -> Result<Self> {
         let view = View::fold(&*journal, journal.last())?;
         // A session that names no known meter is counted with the default one.
@@ -98,7 +105,7 @@ impl<'e> Thread<'e> {
             counters: Counters::default(),
             untold: None,
             on_open_calls: OnOpenCalls::default(),
-            clip: Some(Limits::default()),
+            clip: Some(ClipLimits::default()),
             mode,
             elders: None,
             recovered: Vec::new(),
@@ -114,13 +121,13 @@ impl<'e> Thread<'e> {
 
     /// Chooses how much of a tool's output is shown; `None` for all of it, as a replay wants it.
     #[must_use]
-    pub fn clipping(mut self, limits: Option<Limits>) -> Self {
+    pub fn clipping(mut self, limits: Option<ClipLimits>) -> Self {
         self.clip = limits;
         self
     }
 
     /// How much of a tool's output is shown.
-    pub fn clip(&self) -> Option<Limits> {
+    pub fn clip(&self) -> Option<ClipLimits> {
         self.clip
     }
 
@@ -135,8 +142,8 @@ impl<'e> Thread<'e> {
     /// Refuses what needs a writer, before anything is written anywhere.
     pub(crate) fn check_writer(&self) -> Result<()> {
         match self.mode {
-            Mode::Read => Err(komado_store::Error::ReadOnly.into()),
-            Mode::Write | Mode::Amend => Ok(()),
+            OpenMode::Read => Err(komado_store::Error::ReadOnly.into()),
+            OpenMode::Write | OpenMode::Amend => Ok(()),
         }
     }
 
@@ -192,7 +199,7 @@ impl<'e> Thread<'e> {
             return Err(self.no_moment(seq));
         }
         self.check_moment(seq)?;
-        Ok(Source::record(&*self.journal, seq)?)
+        Ok(EntrySource::record(&*self.journal, seq)?)
     }
 
     /// Entries on the path to now with their heads, the newest first: no more is read than is taken.
@@ -227,12 +234,12 @@ impl<'e> Thread<'e> {
     }
 
     /// What had to be put right when the thread was opened.
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[JournalRepair] {
         self.journal.notes()
     }
 
     /// Threads of processes that ended, which were broken off when this one was opened to write.
-    pub fn recovered(&self) -> &[Recovered] {
+    pub fn recovered(&self) -> &[RecoveredThread] {
         &self.recovered
     }
 
@@ -280,12 +287,12 @@ impl<'e> Thread<'e> {
     }
 
     /// Begins a batch of messages.
-    pub fn batch(&self) -> Batch<'_> {
-        Batch { thread: self, staged: self.stage(), said: Vec::new() }
+    pub fn batch(&self) -> MessageBatch<'_> {
+        MessageBatch { thread: self, staged: self.stage(), said: Vec::new() }
     }
 
     /// Makes a batch durable: one write, one sync.
-    pub fn commit(&mut self, work: Work) -> Result<()> {
+    pub fn commit(&mut self, work: StagedBatch) -> Result<()> {
         self.journal.append(work.after, &work.rows)?;
         self.view = work.view;
         self.counters += work.counters;
@@ -327,7 +334,7 @@ impl<'e> Thread<'e> {
     /// Tells the table of sessions what it has not heard of yet; what is derived from the journal is left as it is.
     pub fn tell_debt(&mut self) -> Result<()> {
         if let Some(at) = &self.untold {
-            let change = Change::Count { by: self.counters, at: at.clone() };
+            let change = SessionChange::Count { by: self.counters, at: at.clone() };
             self.engine.store().change(self.session(), &change)?;
             (self.counters, self.untold) = (Counters::default(), None);
         }
@@ -336,13 +343,13 @@ impl<'e> Thread<'e> {
 }
 
 /// Messages that will be journaled together.
-pub struct Batch<'t> {
+pub struct MessageBatch<'t> {
     thread: &'t Thread<'t>,
     staged: Staged<'t>,
     said: Vec<Seq>,
 }
 
-impl Batch<'_> {
+impl MessageBatch<'_> {
     /// Takes one message in; gives its number. What is refused leaves the batch as it was.
     pub fn say(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
         let waiting = self.staged.view().open();
@@ -396,7 +403,7 @@ impl Batch<'_> {
     }
 
     /// The numbers of the messages, and the work for [`Thread::commit`].
-    pub fn finish(self) -> (Vec<Seq>, Work) {
+    pub fn finish(self) -> (Vec<Seq>, StagedBatch) {
         (self.said, self.staged.finish())
     }
 }
@@ -408,7 +415,7 @@ impl Batch<'_> {
 
 /// The journal, with the batch after it.
 pub struct Staged<'a> {
-    rows: Rows<'a>,
+    rows: StagedRows<'a>,
     view: View,
     /// How tokens are counted.
     pub(crate) meter: Meter,
@@ -417,16 +424,16 @@ pub struct Staged<'a> {
 }
 
 /// The journal, and the entries that are not in it yet.
-pub struct Rows<'a> {
+pub struct StagedRows<'a> {
     journal: &'a dyn Journal,
     after: Seq,
-    new: Vec<(Record, Row)>,
+    new: Vec<(Record, JournalRow)>,
 }
 
 /// A batch that is ready to be made durable.
-pub struct Work {
+pub struct StagedBatch {
     pub(crate) after: Seq,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<JournalRow>,
     /// The view once it is durable.
     pub(crate) view: View,
     /// What it adds to the session's counters.
@@ -435,7 +442,7 @@ pub struct Work {
     pub(crate) at: Option<String>,
 }
 
-impl Work {
+impl StagedBatch {
     /// The lines as they will stand in the journal, in order.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.rows.iter().map(|row| row.line.as_slice())
@@ -454,15 +461,15 @@ impl Work {
 }
 
 /// A batch as it was, to go back to: its rows, its view, its bytes and what it counts for.
-pub(crate) struct StageMark(usize, View, usize, Counters);
+pub(crate) struct StageUndo(usize, View, usize, Counters);
 
-impl Rows<'_> {
-    fn new_at(&self, seq: Seq) -> Option<&(Record, Row)> {
+impl StagedRows<'_> {
+    fn new_at(&self, seq: Seq) -> Option<&(Record, JournalRow)> {
         self.new.get(seq.checked_sub(self.after + 1)? as usize)
     }
 }
 
-impl Source for Rows<'_> {
+impl EntrySource for StagedRows<'_> {
     type Error = StoreError;
 
     fn last(&self) -> Seq {
@@ -474,18 +481,22 @@ impl Source for Rows<'_> {
     }
 
     fn record(&self, seq: Seq) -> komado_store::Result<Record> {
-        self.new_at(seq).map_or_else(|| Source::record(self.journal, seq), |(record, _)| Ok(record.clone()))
+        self.new_at(seq)
+            .map_or_else(|| EntrySource::record(self.journal, seq), |(record, _)| Ok(record.clone()))
     }
 
-    fn above(&self, thread: &ThreadId) -> komado_store::Result<Box<dyn Source<Error = StoreError> + '_>> {
-        Source::above(self.journal, thread)
+    fn above(
+        &self,
+        thread: &ThreadId,
+    ) -> komado_store::Result<Box<dyn EntrySource<Error = StoreError> + '_>> {
+        EntrySource::above(self.journal, thread)
     }
 }
 
 impl<'a> Staged<'a> {
     /// Begins a batch after what `view` has taken in.
     pub fn new(journal: &'a dyn Journal, view: View, meter: Meter) -> Self {
-        let rows = Rows { journal, after: journal.last(), new: Vec::new() };
+        let rows = StagedRows { journal, after: journal.last(), new: Vec::new() };
         Self { rows, view, meter, bytes: 0, counters: Counters::default() }
     }
 
@@ -495,7 +506,7 @@ impl<'a> Staged<'a> {
     }
 
     /// The journal with the batch after it, to be looked up.
-    pub fn source(&self) -> &Rows<'a> {
+    pub fn source(&self) -> &StagedRows<'a> {
         &self.rows
     }
 
@@ -529,13 +540,13 @@ impl<'a> Staged<'a> {
         &mut self,
         record: Record,
         line: Vec<u8>,
-    ) -> komado_store::Result<std::result::Result<Seq, Refusal>> {
+    ) -> komado_store::Result<std::result::Result<Seq, EntryRefusal>> {
         if let Err(refusal) = admit(&self.view, &record.entry, &self.rows)? {
             return Ok(Err(refusal));
         }
         let head = self.view.head_of(&record, &self.rows)?;
         let (seq, bytes, counters) = (record.seq, line.len(), Counters::of(&record.entry));
-        self.rows.new.push((record, Row { line, head }));
+        self.rows.new.push((record, JournalRow { line, head }));
         if let Some((record, _)) = self.rows.new.last() {
             self.view.apply(record, &self.rows)?;
         }
@@ -545,21 +556,21 @@ impl<'a> Staged<'a> {
     }
 
     /// The batch as it is, to go [back](Self::back_to) to.
-    pub(crate) fn mark(&self) -> StageMark {
-        StageMark(self.rows.new.len(), self.view.clone(), self.bytes, self.counters)
+    pub(crate) fn mark(&self) -> StageUndo {
+        StageUndo(self.rows.new.len(), self.view.clone(), self.bytes, self.counters)
     }
 
     /// Forgets what came in since `mark`.
-    pub(crate) fn back_to(&mut self, StageMark(rows, view, bytes, counters): StageMark) {
+    pub(crate) fn back_to(&mut self, StageUndo(rows, view, bytes, counters): StageUndo) {
         self.rows.new.truncate(rows);
         (self.view, self.bytes, self.counters) = (view, bytes, counters);
     }
 
     /// The batch, ready to be made durable.
-    pub fn finish(self) -> Work {
-        let Self { rows: Rows { after, new, .. }, view, counters, .. } = self;
+    pub fn finish(self) -> StagedBatch {
+        let Self { rows: StagedRows { after, new, .. }, view, counters, .. } = self;
         let at = new.last().map(|(record, _)| record.timestamp.clone());
-        Work { after, rows: new.into_iter().map(|(_, row)| row).collect(), view, counters, at }
+        StagedBatch { after, rows: new.into_iter().map(|(_, row)| row).collect(), view, counters, at }
     }
 }
 
@@ -573,11 +584,11 @@ impl<'a> Staged<'a> {
 pub const INTERRUPTED: &str = "[no result: the call was interrupted]";
 
 /// Makes `message`, which will be entry `seq`, fit to be journaled.
-fn arrive(thread: &Thread<'_>, seq: Seq, open: &Open, mut message: Message) -> Result<Message> {
+fn arrive(thread: &Thread<'_>, seq: Seq, open: &OpenUnit, mut message: Message) -> Result<Message> {
     for (i, part) in message.parts.iter_mut().enumerate() {
         match part {
-            Part::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
-            Part::Result(outcome) => {
+            MessagePart::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
+            MessagePart::Result(outcome) => {
                 pair(outcome, open)?;
                 outcome.content.iter_mut().try_for_each(|part| keep_image(thread, part))?;
                 keep_output(thread, outcome)?;
@@ -589,7 +600,7 @@ fn arrive(thread: &Thread<'_>, seq: Seq, open: &Open, mut message: Message) -> R
 }
 
 /// Gives a result without an id to the call it fits: the first one of its tool, or the only one that waits.
-fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
+fn pair(outcome: &mut ToolOutcome, open: &OpenUnit) -> Result<()> {
     if outcome.call_id.is_empty() {
         let by_name = open.calls.iter().find(|call| outcome.name.as_ref() == Some(&call.name));
         let call = by_name.or(if open.calls.len() == 1 { open.calls.first() } else { None });
@@ -610,8 +621,8 @@ fn pair(outcome: &mut Outcome, open: &Open) -> Result<()> {
 }
 
 /// Moves a picture's bytes to a blob, when they can be written back exactly as they came.
-fn keep_image(thread: &Thread<'_>, part: &mut Part) -> Result<()> {
-    let Part::Image { source, .. } = part else { return Ok(()) };
+fn keep_image(thread: &Thread<'_>, part: &mut MessagePart) -> Result<()> {
+    let MessagePart::Image { source, .. } = part else { return Ok(()) };
     let ImageSource::Url { url } = &*source else { return Ok(()) };
     let Some((media_type, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"))
     else {
@@ -630,7 +641,7 @@ fn keep_image(thread: &Thread<'_>, part: &mut Part) -> Result<()> {
 }
 
 /// Moves an output that is too long to a blob; its view stands where its first text stood. Whatever is no text stays.
-fn keep_output(thread: &Thread<'_>, outcome: &mut Outcome) -> Result<()> {
+fn keep_output(thread: &Thread<'_>, outcome: &mut ToolOutcome) -> Result<()> {
     let (Some(mut limits), None) = (thread.clip, &outcome.output_ref) else { return Ok(()) };
     if outcome.name.as_deref().is_some_and(is_reader) {
         // A model that asked for a part of a line is to get it, not a part of the part.
@@ -643,29 +654,29 @@ fn keep_output(thread: &Thread<'_>, outcome: &mut Outcome) -> Result<()> {
     }
     let blob = thread.store().put_blob(thread.session(), &mut text.as_bytes())?;
     let extra = texts(&outcome.content).find_map(|(_, extra)| extra.cloned());
-    let mut view = clip(&text, &limits, &blob.id).map(|text| Part::Text { text, extra });
+    let mut view = clip(&text, &limits, &blob.id).map(|text| MessagePart::Text { text, extra });
     outcome.content = std::mem::take(&mut outcome.content)
         .into_iter()
-        .filter_map(|part| if matches!(part, Part::Text { .. }) { view.take() } else { Some(part) })
+        .filter_map(|part| if matches!(part, MessagePart::Text { .. }) { view.take() } else { Some(part) })
         .collect();
     let (byte_size, line_count) = (Some(blob.byte_size), Some(blob.line_count));
     outcome.output_ref = Some(OutputRef { id: blob.id, byte_size, line_count });
     Ok(())
 }
 
-fn texts(parts: &[Part]) -> impl Iterator<Item = (&str, Option<&Opaque>)> {
+fn texts(parts: &[MessagePart]) -> impl Iterator<Item = (&str, Option<&Opaque>)> {
     parts.iter().filter_map(|part| match part {
-        Part::Text { text, extra } => Some((text.as_str(), extra.as_ref())),
+        MessagePart::Text { text, extra } => Some((text.as_str(), extra.as_ref())),
         _ => None,
     })
 }
 
 /// Results for calls that will never be answered.
-fn interruptions(open: &Open) -> Vec<Message> {
-    let result = |call: &Arc<Waiting>| {
-        let outcome = Outcome::text(&call.id, Some(call.name.clone()), INTERRUPTED);
-        let outcome = Outcome { is_error: true, interrupted: true, ..outcome };
-        Message::of(Role::Tool, vec![Part::Result(outcome)])
+fn interruptions(open: &OpenUnit) -> Vec<Message> {
+    let result = |call: &Arc<WaitingCall>| {
+        let outcome = ToolOutcome::text(&call.id, Some(call.name.clone()), INTERRUPTED);
+        let outcome = ToolOutcome { is_error: true, interrupted: true, ..outcome };
+        Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
     };
     open.calls.iter().map(result).collect()
 }

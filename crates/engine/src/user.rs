@@ -6,13 +6,13 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::recall::terms;
-use crate::report::table::Table;
-use komado_core::head::{Kind, Source};
+use crate::report::table::TopTable;
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Entry, Record};
 use komado_core::message::Role;
 use komado_core::session::{Counters, Session};
 use komado_core::{Seq, SessionId, ThreadId, head};
-use komado_store::{Journal, Mode, Query, Queued, Stage};
+use komado_store::{JobStage, Journal, OpenMode, QueuedJob, SessionQuery};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -52,7 +52,7 @@ impl Engine {
     /// A user's standing session, when it was made. One of that name that is another user's is refused.
     pub fn standing(&self, user: &str) -> Result<(SessionId, Option<Session>)> {
         let id = standing(user)?;
-        let query = Query { id: Some(id.clone()), ..Query::default() };
+        let query = SessionQuery { id: Some(id.clone()), ..SessionQuery::default() };
         let found = self.store().sessions(&query)?.pop();
         match &found {
             Some(session) if session.meta.user.as_deref() != Some(user) => Err(Error::WrongState {
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Refuses a user of whom nothing is known.
     fn known_user(&self, user: &str) -> Result<()> {
-        let query = Query { user: Some(user.to_owned()), limit: 1, ..Query::default() };
+        let query = SessionQuery { user: Some(user.to_owned()), limit: 1, ..SessionQuery::default() };
         match self.store().sessions(&query)?.is_empty() {
             false => Ok(()),
             true => Err(Error::Unknown {
@@ -81,7 +81,7 @@ impl Engine {
 /// A user, and what their sessions add up to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct User {
+pub struct UserSummary {
     /// The name.
     pub user: String,
     /// Sessions.
@@ -94,7 +94,7 @@ pub struct User {
     pub last_seen: String,
 }
 
-impl User {
+impl UserSummary {
     fn new(user: &str, session: &Session) -> Self {
         let (first_seen, last_seen) = (session.meta.created_at.clone(), session.updated_at.clone());
         Self { user: user.to_owned(), sessions: 0, total_tokens: 0, first_seen, last_seen }
@@ -114,15 +114,15 @@ impl User {
 
 impl Engine {
     /// The users after `after` by name, at most `limit`.
-    pub fn users(&self, after: Option<&str>, limit: usize) -> Result<Vec<User>> {
-        let mut page: BTreeMap<String, User> = BTreeMap::new();
-        self.each_session(Query::default(), |session| {
+    pub fn users(&self, after: Option<&str>, limit: usize) -> Result<Vec<UserSummary>> {
+        let mut page: BTreeMap<String, UserSummary> = BTreeMap::new();
+        self.each_session(SessionQuery::default(), |session| {
             let Some(user) = session.meta.user.as_deref() else { return Ok(()) };
             if after.is_some_and(|after| user <= after) {
                 return Ok(());
             }
             if !page.contains_key(user) {
-                page.insert(user.to_owned(), User::new(user, session));
+                page.insert(user.to_owned(), UserSummary::new(user, session));
                 if page.len() > limit {
                     page.pop_last();
                 }
@@ -136,12 +136,15 @@ impl Engine {
     }
 
     /// One user, when anything is known of them.
-    pub fn user(&self, user: &str) -> Result<Option<User>> {
-        let mut sum: Option<User> = None;
-        self.each_session(Query { user: Some(user.to_owned()), ..Query::default() }, |session| {
-            sum.get_or_insert_with(|| User::new(user, session)).add(session);
-            Ok(())
-        })?;
+    pub fn user(&self, user: &str) -> Result<Option<UserSummary>> {
+        let mut sum: Option<UserSummary> = None;
+        self.each_session(
+            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
+            |session| {
+                sum.get_or_insert_with(|| UserSummary::new(user, session)).add(session);
+                Ok(())
+            },
+        )?;
         Ok(sum)
     }
 }
@@ -156,7 +159,7 @@ impl Engine {
 /// Where and when something was said. They sort by time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Place {
+pub struct SpokenPlace {
     /// When.
     pub timestamp: String,
     /// The session.
@@ -170,10 +173,10 @@ pub struct Place {
 /// Something that was said.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Spoken {
+pub struct SpokenText {
     /// Where and when.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: SpokenPlace,
     /// `user` or `assistant`.
     pub role: &'static str,
     /// The words.
@@ -182,16 +185,16 @@ pub struct Spoken {
 
 impl Engine {
     /// Where the newest words of a user and of their models stand, the newest first: at most `limit`, those before `before`.
-    pub fn recent(&self, user: &str, before: Option<&Place>, limit: usize) -> Result<Vec<Place>> {
+    pub fn recent(&self, user: &str, before: Option<&SpokenPlace>, limit: usize) -> Result<Vec<SpokenPlace>> {
         self.known_user(user)?;
         let mut newest = BTreeSet::new();
         for (changed, id) in self.by_change(user)? {
             let is_full = newest.len() >= limit;
-            if is_full && newest.first().is_none_or(|oldest: &Place| changed < oldest.timestamp) {
+            if is_full && newest.first().is_none_or(|oldest: &SpokenPlace| changed < oldest.timestamp) {
                 break;
             }
             for header in self.store().threads(&id)? {
-                let journal = self.store().open(&id, &header.thread, Mode::Read)?;
+                let journal = self.store().open(&id, &header.thread, OpenMode::Read)?;
                 look_back(&*journal, before, limit, &mut newest)?;
             }
         }
@@ -201,29 +204,32 @@ impl Engine {
     /// A user's sessions and when each changed, the last to change first.
     fn by_change(&self, user: &str) -> Result<Vec<(String, SessionId)>> {
         let mut all = Vec::new();
-        self.each_session(Query { user: Some(user.to_owned()), ..Query::default() }, |session| {
-            all.push((session.updated_at.clone(), SessionId::new(session.meta.uuid.as_str())?));
-            Ok(())
-        })?;
+        self.each_session(
+            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
+            |session| {
+                all.push((session.updated_at.clone(), SessionId::new(session.meta.uuid.as_str())?));
+                Ok(())
+            },
+        )?;
         all.sort_unstable_by(|a, b| b.cmp(a));
         Ok(all)
     }
 
     /// What was said at a place.
-    pub fn spoken(&self, place: Place) -> Result<Spoken> {
+    pub fn spoken(&self, place: SpokenPlace) -> Result<SpokenText> {
         let (id, thread) = (SessionId::new(place.session.as_str())?, ThreadId::new(place.thread.as_str())?);
-        let journal = self.store().open(&id, &thread, Mode::Read)?;
-        let record = Source::record(&*journal, place.seq)?;
+        let journal = self.store().open(&id, &thread, OpenMode::Read)?;
+        let record = EntrySource::record(&*journal, place.seq)?;
         let (role, text) = said(&record).unwrap_or_default();
-        Ok(Spoken { place, role, text })
+        Ok(SpokenText { place, role, text })
     }
 }
 
 fn look_back(
     journal: &dyn Journal,
-    before: Option<&Place>,
+    before: Option<&SpokenPlace>,
     limit: usize,
-    newest: &mut BTreeSet<Place>,
+    newest: &mut BTreeSet<SpokenPlace>,
 ) -> Result<()> {
     let header = journal.header();
     for entry in head::back(journal, header.base_seq()) {
@@ -231,12 +237,12 @@ fn look_back(
         if !matches!(head.kind, Kind::User | Kind::Assistant) {
             continue;
         }
-        let record = Source::record(journal, seq)?;
+        let record = EntrySource::record(journal, seq)?;
         if said(&record).is_none() {
             continue;
         }
         let (session, thread) = (header.session.to_string(), header.thread.to_string());
-        let place = Place { timestamp: record.timestamp, session, thread, seq };
+        let place = SpokenPlace { timestamp: record.timestamp, session, thread, seq };
         if before.is_some_and(|before| place >= *before) {
             continue;
         }
@@ -273,7 +279,7 @@ const TAIL: usize = 160;
 
 /// A session's export on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kept {
+pub struct KeptExport {
     /// The file.
     pub path: PathBuf,
     /// The digest of its bytes.
@@ -284,7 +290,7 @@ pub struct Kept {
 
 impl Engine {
     /// Exports a session into `folder`, reads the file back and checks it. The name means the whole of it.
-    pub fn keep(&self, id: &SessionId, folder: &Path) -> Result<Kept> {
+    pub fn keep(&self, id: &SessionId, folder: &Path) -> Result<KeptExport> {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         let mut out = BufWriter::new(file.as_file_mut());
         self.export(id, &mut out, |_| {})?;
@@ -300,7 +306,7 @@ impl Engine {
     /// Erases a session that was kept in `folder` and has not changed since; false when it has. It is held while it is
     /// compared, so that nothing is said in it meanwhile that would be lost. Its job is not touched.
     pub fn erase(&self, id: &SessionId, folder: &Path) -> Result<bool> {
-        let held = self.store().open(id, &ThreadId::root(), Mode::Amend)?;
+        let held = self.store().open(id, &ThreadId::root(), OpenMode::Amend)?;
         let mut now = Tail::default();
         self.export(id, &mut now, |_| {})?;
         let is_same = now.last_line() == Tail::of(&kept_at(folder, id))?.last_line();
@@ -315,10 +321,10 @@ impl Engine {
     pub fn withdraw_jobs(&self, user: &str, mut held: impl FnMut(&SessionId)) -> Result<u64> {
         let mut gone = 0;
         for queued in self.jobs() {
-            let Queued { job, stage, .. } = queued?;
+            let QueuedJob { job, stage, .. } = queued?;
             match stage {
                 _ if job.user.as_deref() != Some(user) => {}
-                Stage::Held(_) => held(&job.session),
+                JobStage::Held(_) => held(&job.session),
                 _ => gone += u64::from(self.store().withdraw(&job.session)?),
             }
         }
@@ -327,9 +333,10 @@ impl Engine {
 
     /// Calls `each` for every session of a user.
     pub fn each_of_user(&self, user: &str, mut each: impl FnMut(&SessionId) -> Result<()>) -> Result<()> {
-        self.each_session(Query { user: Some(user.to_owned()), ..Query::default() }, |session| {
-            each(&SessionId::new(session.meta.uuid.as_str())?)
-        })
+        self.each_session(
+            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
+            |session| each(&SessionId::new(session.meta.uuid.as_str())?),
+        )
     }
 }
 
@@ -338,7 +345,7 @@ fn kept_at(folder: &Path, id: &SessionId) -> PathBuf {
 }
 
 /// Reads an export back: its last line must be the digest of all before it.
-fn check(path: &Path) -> Result<Kept> {
+fn check(path: &Path) -> Result<KeptExport> {
     let mut file = BufReader::new(File::open(path)?);
     let (mut whole, mut before) = (blake3::Hasher::new(), blake3::Hasher::new());
     let (mut line, mut last, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -354,7 +361,7 @@ fn check(path: &Path) -> Result<Kept> {
         let why = format!("{} does not read back as it was written; nothing was erased", path.display());
         return Err(Error::Io(io::Error::new(io::ErrorKind::InvalidData, why)));
     }
-    Ok(Kept { path: path.to_owned(), digest: whole.finalize().to_hex().to_string(), bytes })
+    Ok(KeptExport { path: path.to_owned(), digest: whole.finalize().to_hex().to_string(), bytes })
 }
 
 /// The end of what is written to it.
@@ -405,7 +412,7 @@ const QUESTION: usize = 80;
 /// A name and how often it came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Share {
+pub struct NameCount {
     /// The name.
     pub name: String,
     /// How often.
@@ -447,25 +454,25 @@ pub struct Habits {
     /// Compactions for each of the user's messages.
     pub compaction_rate: f64,
     /// Models that answered.
-    pub models: Vec<Share>,
+    pub models: Vec<NameCount>,
     /// Tools that were called.
-    pub tools: Vec<Share>,
+    pub tools: Vec<NameCount>,
     /// The user's messages by hour of the day (UTC), from 0 to 23.
     pub hours: Vec<u64>,
     /// Words that the user says most often.
-    pub words: Vec<Share>,
+    pub words: Vec<NameCount>,
     /// How the user's messages begin most often, where they begin so more than once.
-    pub questions: Vec<Share>,
+    pub questions: Vec<NameCount>,
 }
 
 struct Count {
     habits: Habits,
     turn_chars: u64,
     reply_chars: u64,
-    models: Table<u64>,
-    tools: Table<u64>,
-    words: Table<u64>,
-    questions: Table<u64>,
+    models: TopTable<u64>,
+    tools: TopTable<u64>,
+    words: TopTable<u64>,
+    questions: TopTable<u64>,
 }
 
 impl Engine {
@@ -473,14 +480,17 @@ impl Engine {
     pub fn habits(&self, user: &str) -> Result<Habits> {
         self.known_user(user)?;
         let mut count = Count::new(user);
-        self.each_session(Query { user: Some(user.to_owned()), ..Query::default() }, |session| {
-            count.session(session);
-            let id = SessionId::new(session.meta.uuid.as_str())?;
-            for header in self.store().threads(&id)? {
-                count.journal(&*self.store().open(&id, &header.thread, Mode::Read)?)?;
-            }
-            Ok(())
-        })?;
+        self.each_session(
+            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
+            |session| {
+                count.session(session);
+                let id = SessionId::new(session.meta.uuid.as_str())?;
+                for header in self.store().threads(&id)? {
+                    count.journal(&*self.store().open(&id, &header.thread, OpenMode::Read)?)?;
+                }
+                Ok(())
+            },
+        )?;
         Ok(count.finish())
     }
 }
@@ -488,7 +498,7 @@ impl Engine {
 impl Count {
     fn new(user: &str) -> Self {
         let habits = Habits { user: user.to_owned(), hours: vec![0; 24], ..Habits::default() };
-        let often = || Table::new(2 * REMEMBERED);
+        let often = || TopTable::new(2 * REMEMBERED);
         Self {
             habits,
             turn_chars: 0,
@@ -515,7 +525,7 @@ impl Count {
 
     fn journal(&mut self, journal: &dyn Journal) -> Result<()> {
         for seq in journal.header().base_seq() + 1..=journal.last() {
-            self.record(&Source::record(journal, seq)?);
+            self.record(&EntrySource::record(journal, seq)?);
         }
         Ok(())
     }
@@ -561,8 +571,8 @@ impl Count {
     }
 
     fn finish(self) -> Habits {
-        let told = |often: Table<u64>| -> Vec<Share> {
-            often.top(TOLD).0.into_iter().map(|(name, count)| Share { name, count }).collect()
+        let told = |often: TopTable<u64>| -> Vec<NameCount> {
+            often.top(TOLD).0.into_iter().map(|(name, count)| NameCount { name, count }).collect()
         };
         let each = |sum: u64, of: u64| if of == 0 { 0.0 } else { sum as f64 / of as f64 };
         let mut questions = told(self.questions);
@@ -586,7 +596,7 @@ impl Count {
 /// is mostly grammar.
 fn words(text: &str, put: &mut dyn FnMut(&str)) {
     terms::each(text, &mut |term| {
-        if term.kind == terms::Kind::Word {
+        if term.kind == terms::TermKind::Word {
             put(&text[term.span].to_lowercase());
         }
     });

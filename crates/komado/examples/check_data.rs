@@ -8,7 +8,7 @@ use komado_core::message::Message;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View, openai};
 use komado_engine::{Clock, Engine};
-use komado_store::{FileStore, Holder, Mode};
+use komado_store::{FileStore, Holder, OpenMode};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ fn meta(id: &str) -> Checked<Meta> {
 fn check_talk(engine: &Engine, other: &Engine, n: usize, path: &Path, sums: &mut Sums) -> Checked {
     let id = engine.create(&meta(&format!("talk-{n}"))?)?;
     // Word for word: nothing is to be shown in short.
-    let mut thread = engine.open(&id, &ThreadId::root(), Mode::Write)?.clipping(None);
+    let mut thread = engine.open(&id, &ThreadId::root(), OpenMode::Write)?.clipping(None);
     let mut said: Vec<(Seq, Message)> = Vec::new();
     for line in std::fs::read_to_string(path)?.lines() {
         let message = openai::read(line)?;
@@ -187,7 +187,7 @@ fn check_pairs(view: &View, source: &dyn komado_store::Journal) -> Checked {
 /// Odd bytes as a line of JSON, and as the words of a message.
 fn check_odd(engine: &Engine, odd: &[PathBuf], sums: &mut Sums) -> Checked {
     let id = engine.create(&meta("odd")?)?;
-    let mut thread = engine.open(&id, &ThreadId::root(), Mode::Write)?;
+    let mut thread = engine.open(&id, &ThreadId::root(), OpenMode::Write)?;
     for path in odd {
         let bytes = std::fs::read(path)?;
         match std::str::from_utf8(&bytes).map(openai::read) {

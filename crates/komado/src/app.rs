@@ -1,24 +1,24 @@
 //! What every verb needs: settings, the store that they name, engine, paper.
 
-use crate::paper::{self, Paper, Shown, say};
+use crate::cli_output::{self, CliOutput, ProgressShown, say};
 use crate::render::Render;
 use crate::server::api;
-use crate::trust::{self as consents, About, Consents};
+use crate::trust::{self as consents, ConsentAbout, Consents};
 use crate::verb::trust;
-use komado_config::{Config, ConfigError, InFolder, Sources, StoreWishes, mask};
+use komado_config::{Config, ConfigError, InFolder, Sources, StoreConfig, mask};
 use komado_core::SessionId;
 use komado_core::notation::tamed;
 use komado_engine::{Clock, Engine};
 use komado_ops::session::hostname;
-use komado_ops::{BaseFolder, Context, Fault, OpenedStore, Operation, Outcome};
-use komado_store::{Connecting, Error, FileStore, Holder, MemoryStore, Store, connect};
+use komado_ops::{BaseFolder, OpFault, OpResult, OpenedStore, Operation, OperationContext};
+use komado_store::{ConnectOptions, Error, FileStore, Holder, MemoryStore, Store, connect};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct GlobalOptions {
     /// Print JSON for programs instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -35,45 +35,50 @@ pub(crate) struct Options {
 
 /// What operations run in, and where their results are printed.
 pub(crate) struct App {
-    pub(crate) context: Context,
-    pub(crate) paper: Paper,
-    pub(crate) progress: Shown,
+    pub(crate) context: OperationContext,
+    pub(crate) paper: CliOutput,
+    pub(crate) progress: ProgressShown,
 }
 
 impl Deref for App {
-    type Target = Context;
+    type Target = OperationContext;
 
-    fn deref(&self) -> &Context {
+    fn deref(&self) -> &OperationContext {
         &self.context
     }
 }
 
 impl App {
-    pub(crate) fn new(options: &Options) -> Outcome<Self> {
+    pub(crate) fn new(options: &GlobalOptions) -> OpResult<Self> {
         let config = load_config(options, InFolder::Used)?;
         if config.finds_base_dir() {
             check_sessions(&config, options)?;
         }
         let (store, files) = configured(&config)?;
-        let engine = Engine::new(store, Arc::new(SystemClock));
-        Ok(Self::over(engine, config, files, Paper::new(options.json)))
+        let engine = Engine::new(store, Arc::new(KomadoClock));
+        Ok(Self::over(engine, config, files, CliOutput::new(options.json)))
     }
 
     /// For a verb that looks into no store: one that is away does not matter to it.
-    pub(crate) fn storeless(options: &Options, in_folder: InFolder) -> Outcome<Self> {
+    pub(crate) fn storeless(options: &GlobalOptions, in_folder: InFolder) -> OpResult<Self> {
         let config = load_config(options, in_folder)?;
-        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(SystemClock));
-        Ok(Self::over(engine, config, None, Paper::new(options.json)))
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(KomadoClock));
+        Ok(Self::over(engine, config, None, CliOutput::new(options.json)))
     }
 
     /// Over an engine.
-    pub(crate) fn over(engine: Engine, config: Config, files: Option<Arc<FileStore>>, paper: Paper) -> Self {
+    pub(crate) fn over(
+        engine: Engine,
+        config: Config,
+        files: Option<Arc<FileStore>>,
+        paper: CliOutput,
+    ) -> Self {
         let note = |text: &str| say(format!("komado: {text}"));
-        let progress = Shown::default();
+        let progress = ProgressShown::default();
         let shown = progress.clone();
-        let folder = Folder { path: config.base_dir.clone(), is_found: config.finds_base_dir() };
+        let folder = SessionsFolder { path: config.base_dir.clone(), is_found: config.finds_base_dir() };
         let config = Arc::new(config);
-        let context = Context::new(engine, Arc::clone(&config), files, note)
+        let context = OperationContext::new(engine, Arc::clone(&config), files, note)
             .beside(Arc::new(folder))
             .opening(move |url, by| at(url, by, &config))
             .showing(move |at| {
@@ -84,21 +89,21 @@ impl App {
     }
 
     /// Runs an operation, and shows how far it has come.
-    pub(crate) fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
+    pub(crate) fn run<O: Operation>(&self, operation: O) -> OpResult<O::Output> {
         let output = self.context.run(operation);
         self.progress.clear();
         output
     }
 
     /// Runs an operation and prints its result.
-    pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> Outcome {
+    pub(crate) fn show<O: Operation<Output: Render>>(&mut self, operation: O) -> OpResult {
         let output = self.run(operation)?;
         self.print(&output)?;
         output.fault()
     }
 
     /// Prints a result.
-    pub(crate) fn print(&mut self, output: &impl Render) -> Outcome {
+    pub(crate) fn print(&mut self, output: &impl Render) -> OpResult {
         match self.paper.json {
             true => output.json(&mut self.paper),
             false => output.text(&mut self.paper),
@@ -114,30 +119,30 @@ impl App {
 }
 
 /// The base folder, beside what a store keeps in it.
-struct Folder {
+struct SessionsFolder {
     path: PathBuf,
     /// True for the usual one, which nothing names.
     is_found: bool,
 }
 
-impl BaseFolder for Folder {
+impl BaseFolder for SessionsFolder {
     /// Makes the usual folder the user's own. One that was named is theirs.
-    fn claim(&self) -> Outcome {
+    fn claim(&self) -> OpResult {
         match self.is_found {
             true => consents::claim(&self.path, &Consents::of_user()),
             false => Ok(()),
         }
     }
 
-    fn forget_session(&self, id: &SessionId) -> Outcome {
+    fn forget_session(&self, id: &SessionId) -> OpResult {
         api::forget_session(&self.path, id)
     }
 }
 
 /// Refuses a folder of sessions that came with the working folder; at a terminal the user is asked.
-fn check_sessions(config: &Config, options: &Options) -> Outcome {
+fn check_sessions(config: &Config, options: &GlobalOptions) -> OpResult {
     let consents = Consents::of_user();
-    let is_strange = consents::look(&config.base_dir, &consents) == consents::Found::Strange;
+    let is_strange = consents::look(&config.base_dir, &consents) == consents::FolderTrust::Strange;
     if is_strange && trust::can_ask(options) && trust::ask_about_sessions(&config.base_dir)? {
         return trust::keep_sessions(&config.base_dir, &consents);
     }
@@ -145,7 +150,7 @@ fn check_sessions(config: &Config, options: &Options) -> Outcome {
 }
 
 /// Settings from flags, environment and file. A file that needs consent is asked about at a terminal.
-fn load_config(options: &Options, in_folder: InFolder) -> Outcome<Config> {
+fn load_config(options: &GlobalOptions, in_folder: InFolder) -> OpResult<Config> {
     let consents = Consents::of_user();
     let config = match read_config(options, in_folder, &consents)? {
         Err(ConfigError::NoConsent(file)) if trust::can_ask(options) && trust::ask_about(&file)? => {
@@ -160,20 +165,21 @@ fn load_config(options: &Options, in_folder: InFolder) -> Outcome<Config> {
 }
 
 fn read_config(
-    options: &Options,
+    options: &GlobalOptions,
     in_folder: InFolder,
     consents: &Consents,
-) -> Outcome<Result<Config, ConfigError>> {
+) -> OpResult<Result<Config, ConfigError>> {
     let mut flags = Vec::new();
     for pair in &options.set {
         let (key, value) = pair.split_once('=').ok_or_else(|| {
-            Fault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys"))
+            OpFault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys"))
         })?;
         flags.push((key.to_owned(), value.to_owned()));
     }
     if let Some(dir) = &options.base_dir {
-        let dir =
-            dir.to_str().ok_or_else(|| Fault::usage(format!("--base-dir {} is not UTF-8", dir.display())))?;
+        let dir = dir
+            .to_str()
+            .ok_or_else(|| OpFault::usage(format!("--base-dir {} is not UTF-8", dir.display())))?;
         flags.push(("--base-dir".to_owned(), dir.to_owned()));
     }
     let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
@@ -189,17 +195,17 @@ fn read_config(
         home: home.as_deref(),
         xdg: xdg.as_deref(),
         in_folder,
-        has_consent: &|path, digest| consents.has(About::Settings, path, digest),
+        has_consent: &|path, digest| consents.has(ConsentAbout::Settings, path, digest),
     }))
 }
 
 /// The working folder.
-pub(crate) fn working_folder() -> Outcome<PathBuf> {
+pub(crate) fn working_folder() -> OpResult<PathBuf> {
     std::env::current_dir().map_err(|why| match why.kind() {
-        std::io::ErrorKind::NotFound => Fault::usage(
+        std::io::ErrorKind::NotFound => OpFault::usage(
             "the working folder is gone: it was removed or moved; change to one that is there, with `cd`",
         ),
-        _ => Fault::usage(format!(
+        _ => OpFault::usage(format!(
             "the working folder cannot be found: {why}; change to another one, with `cd`"
         )),
     })
@@ -212,7 +218,7 @@ const _: () = {
 };
 
 /// The store of the settings.
-fn configured(config: &Config) -> Outcome<OpenedStore> {
+fn configured(config: &Config) -> OpResult<OpenedStore> {
     if !config.enabled {
         say("komado: context_storage.enabled is false: nothing is kept after this command");
         return at("memory:", "store.url", config);
@@ -226,7 +232,7 @@ fn configured(config: &Config) -> Outcome<OpenedStore> {
 }
 
 /// The store at `url`, as `by` has it; `file:` alone is the folder of the settings.
-fn at(url: &str, by: &str, config: &Config) -> Outcome<OpenedStore> {
+fn at(url: &str, by: &str, config: &Config) -> OpResult<OpenedStore> {
     if url == "memory:" {
         return Ok((Arc::new(MemoryStore::default()), None));
     }
@@ -236,7 +242,7 @@ fn at(url: &str, by: &str, config: &Config) -> Outcome<OpenedStore> {
         None => match connect(url, &connecting(config)) {
             Ok(store) => Ok((store, None)),
             Err(Error::BadAddress { why }) => {
-                Err(Fault::usage(format!("{by} cannot be {}: {why}", mask::url(url))))
+                Err(OpFault::usage(format!("{by} cannot be {}: {why}", mask::url(url))))
             }
             Err(other) => Err(other.into()),
         },
@@ -249,20 +255,26 @@ pub(crate) fn is_kept(config: &Config) -> bool {
 }
 
 /// How a server is spoken to, as the settings say.
-fn connecting(config: &Config) -> Connecting {
-    let StoreWishes { patience, connections, lease, ttl } = config.store;
-    Connecting { patience, connections: connections as usize, lease, ttl, ..Connecting::new(holder()) }
+fn connecting(config: &Config) -> ConnectOptions {
+    let StoreConfig { patience, connections, lease, ttl } = config.store;
+    ConnectOptions {
+        patience,
+        connections: connections as usize,
+        lease,
+        ttl,
+        ..ConnectOptions::new(holder())
+    }
 }
 
 /// This process, for those who find something held by it.
 pub(crate) fn holder() -> Holder {
-    Holder { pid: std::process::id(), host: hostname(), program: program(), since: SystemClock.now() }
+    Holder { pid: std::process::id(), host: hostname(), program: program(), since: KomadoClock.now() }
 }
 
 fn open_files(base: PathBuf) -> OpenedStore {
     let bar: OnceLock<indicatif::ProgressBar> = OnceLock::new();
     let progress = move |done: u64, total: u64| {
-        let bar = bar.get_or_init(|| paper::bar("reading the journal", total));
+        let bar = bar.get_or_init(|| cli_output::bar("reading the journal", total));
         bar.set_position(done);
         if done >= total {
             bar.finish_and_clear();
@@ -284,9 +296,9 @@ fn short(arg: &str) -> String {
 }
 
 /// The one clock of the program: the system's, in UTC with microseconds.
-pub(crate) struct SystemClock;
+pub(crate) struct KomadoClock;
 
-impl Clock for SystemClock {
+impl Clock for KomadoClock {
     fn now(&self) -> String {
         komado_ops::clock::stamp(jiff::Timestamp::now())
     }

@@ -1,6 +1,6 @@
 //! The command line: the list of the verbs, which stand in `verb/`, and those that are about the program itself.
 
-use crate::app::{App, Options};
+use crate::app::{App, GlobalOptions};
 use crate::verb::{
     ask, chat, demo, models, playbook, read, report, serve, session as sessions, task, thread as threads,
     trust, user, work, write,
@@ -8,7 +8,7 @@ use crate::verb::{
 use clap::{CommandFactory, Parser};
 use komado_config::InFolder;
 use komado_ops::work::launcher;
-use komado_ops::{Exit, Fault, Outcome, config, doctor, edit, replay, session, thread, window};
+use komado_ops::{FaultKind, OpFault, OpResult, config, doctor, edit, replay, session, thread, window};
 use std::ffi::OsString;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 #[command(name = "komado", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: GlobalOptions,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -30,13 +30,13 @@ verbs! {
         /// End a session well
         Complete(session::Complete),
         /// End a session with a reason
-        Fail(session::Fail),
+        Fail(session::FailSession),
         /// Stop a session
-        Stop(session::Stop),
+        Stop(session::StopSession),
         /// Let a session wait
         Pause(session::Pause),
         /// Let a session go on
-        Resume(session::Resume),
+        Resume(session::ResumeSession),
         /// Remove sessions that ended long ago
         Cleanup(session::Cleanup),
         /// Count sessions, tokens and time
@@ -50,7 +50,7 @@ verbs! {
         /// Take a pin back
         Unpin(edit::Unpin),
         /// Show a marker in place of a span
-        Truncate(edit::Truncate),
+        Truncate(edit::TruncateSpan),
         /// Show a placeholder in place of what an entry says
         Trim(edit::Trim),
         /// Draw the window and what fills it
@@ -64,7 +64,7 @@ verbs! {
         /// Show each setting and where it came from
         Config(config::ShowConfig),
         /// Replay past conversations under a budget: tokens, price, and whether anything is lost
-        Replay(replay::Replay),
+        Replay(replay::ReplayFiles),
         /// Set system prompt, tools and parameters
         Setup(write::SetupArgs) => write::setup,
         /// Add messages: text, standard input, or JSON lines
@@ -144,7 +144,7 @@ impl Verb {
     }
 }
 
-pub(crate) fn run(cli: Cli) -> Outcome {
+pub(crate) fn run(cli: Cli) -> OpResult {
     if let Verb::Confine(args) = cli.verb {
         return Err(without_app(args));
     }
@@ -162,7 +162,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     app.tell_findings();
     outcome.and_then(|()| app.paper.flush()).map_err(|fault| match fault.exit() {
         // What does not fit a schema was typed so.
-        Exit::Malformed => Fault::usage(fault.message()),
+        FaultKind::Malformed => OpFault::usage(fault.message()),
         _ => app.explained(fault),
     })
 }
@@ -174,7 +174,7 @@ struct CompletionsArgs {
 }
 
 /// Prints a script that lets a shell complete verbs and options.
-fn completions(app: &mut App, args: CompletionsArgs) -> Outcome {
+fn completions(app: &mut App, args: CompletionsArgs) -> OpResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "komado", &mut script);
     Ok(app.paper.raw().write_all(&script)?)
@@ -187,19 +187,19 @@ struct ConfineArgs {
     words: Vec<OsString>,
 }
 
-fn confine(_: &mut App, args: ConfineArgs) -> Outcome {
+fn confine(_: &mut App, args: ConfineArgs) -> OpResult {
     Err(without_app(args))
 }
 
 /// Runs a command shut in, and ends all it started; the shell tool and MCP servers are started so. It opens no store and reads no
 /// settings: whatever it opened would be open inside. Ends as the command does, and comes back only when it could not be run.
-fn without_app(args: ConfineArgs) -> Fault {
+fn without_app(args: ConfineArgs) -> OpFault {
     crate::process::keep_to_oneself();
     let ended = launcher().map_err(|why| why.to_string()).and_then(|launcher| {
         komado_agent::sandbox::run(&launcher, &args.words).map_err(|why| why.to_string())
     });
     match ended {
         Ok(code) => std::process::exit(code.into()),
-        Err(why) => Fault::new(Exit::Failed, why),
+        Err(why) => OpFault::new(FaultKind::Failed, why),
     }
 }

@@ -7,7 +7,7 @@ mod verb;
 
 mod app;
 mod cli;
-mod paper;
+mod cli_output;
 mod process;
 mod render;
 mod report;
@@ -16,7 +16,7 @@ mod signals;
 mod trust;
 
 use clap::Parser;
-use komado_ops::{Exit, Fault};
+use komado_ops::{FaultKind, OpFault};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -25,20 +25,20 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.
             if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                return paper::report(&Fault::usage(error.to_string().trim()), true);
+                return cli_output::report(&OpFault::usage(error.to_string().trim()), true);
             }
             if !error.use_stderr() {
                 let _ = error.print();
                 return ExitCode::SUCCESS;
             }
             // It quotes arguments, which may be names that others gave to files.
-            paper::say(error.render().to_string().trim_end());
-            return ExitCode::from(Exit::Usage as u8);
+            cli_output::say(error.render().to_string().trim_end());
+            return ExitCode::from(FaultKind::Usage as u8);
         }
     };
     let json = cli.options.json;
     match cli::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => paper::report(&fault, json),
+        Err(fault) => cli_output::report(&fault, json),
     }
 }

@@ -7,49 +7,49 @@ pub(crate) mod task;
 mod thread;
 pub(crate) mod window;
 
-use crate::paper::{Paper, table};
-use komado_ops::{Outcome, Page};
+use crate::cli_output::{CliOutput, table};
+use komado_ops::{OpResult, ResultPage};
 use serde::Serialize;
 
 /// A result that can be printed.
 pub(crate) trait Render: Serialize {
     /// For people.
-    fn text(&self, paper: &mut Paper) -> Outcome;
+    fn text(&self, paper: &mut CliOutput) -> OpResult;
 
     /// For programs: one line.
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         paper.json(self)
     }
 
     /// What went wrong although there is a result; told after it.
-    fn fault(&self) -> Outcome {
+    fn fault(&self) -> OpResult {
         Ok(())
     }
 }
 
 /// An item of a list; for programs each is a line.
-pub(crate) trait Listed: Serialize + Sized {
+pub(crate) trait RenderList: Serialize + Sized {
     /// Prints a list for people.
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome;
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult;
 }
 
-impl<T: Listed> Render for Page<T> {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl<T: RenderList> Render for ResultPage<T> {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         T::list(self, paper)
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)
     }
 }
 
 /// Prints a table whose lines end where the terminal does; the columns at `right` are aligned to the right.
 fn columns<const N: usize>(
-    paper: &mut Paper,
+    paper: &mut CliOutput,
     heading: [&str; N],
     right: &[usize],
     rows: impl Iterator<Item = [String; N]>,
-) -> Outcome {
+) -> OpResult {
     let rows: Vec<Vec<String>> =
         std::iter::once(heading.map(str::to_owned)).chain(rows).map(Vec::from).collect();
     table(&rows, right).iter().try_for_each(|line| paper.fit(line))
@@ -71,6 +71,6 @@ fn address(session: &str, thread: &str) -> String {
 }
 
 /// One line of JSON for each item of a list.
-fn each<T: Serialize>(paper: &mut Paper, items: &[T]) -> Outcome {
+fn each<T: Serialize>(paper: &mut CliOutput, items: &[T]) -> OpResult {
     items.iter().try_for_each(|item| paper.json(item))
 }

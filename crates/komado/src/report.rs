@@ -1,25 +1,25 @@
 //! The forms of a report: text for people, JSON for programs, CSV for spreadsheets, HTML for browsers.
 
 mod html;
+mod language;
 mod section;
 mod text;
-mod words;
 
 use clap::ValueEnum;
 pub(crate) use html::POLICY;
 use komado_engine::report::Report;
+pub(crate) use language::ReportLanguage;
 use schemars::JsonSchema;
-use section::{Cell, Section};
+use section::{ReportCell, ReportSection};
 use serde::Deserialize;
 use std::io::{self, Write};
 pub(crate) use text::print;
-pub(crate) use words::Lang;
 
 /// What usage is counted by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(crate) enum By {
+pub(crate) enum UsageBy {
     Day,
     Week,
     User,
@@ -30,7 +30,7 @@ pub(crate) enum By {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(crate) enum Format {
+pub(crate) enum ReportFormat {
     #[serde(skip)]
     Text,
     Json,
@@ -40,19 +40,19 @@ pub(crate) enum Format {
 
 /// How a report is shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    pub(crate) format: Format,
-    pub(crate) by: Option<By>,
-    pub(crate) lang: Lang,
+pub(crate) struct ReportView {
+    pub(crate) format: ReportFormat,
+    pub(crate) by: Option<UsageBy>,
+    pub(crate) lang: ReportLanguage,
 }
 
 /// A report in one of its forms.
-pub(crate) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(told: &Report, look: ReportView, out: &mut dyn Write) -> io::Result<()> {
     match look.format {
-        Format::Text => text::lines(told, look).iter().try_for_each(|line| writeln!(out, "{line}")),
-        Format::Csv => write_csv(&section::sections(told, look), out),
-        Format::Html => html::write(told, look, out),
-        Format::Json => {
+        ReportFormat::Text => text::lines(told, look).iter().try_for_each(|line| writeln!(out, "{line}")),
+        ReportFormat::Csv => write_csv(&section::sections(told, look), out),
+        ReportFormat::Html => html::write(told, look, out),
+        ReportFormat::Json => {
             serde_json::to_writer(&mut *out, told)?;
             out.write_all(b"\n")
         }
@@ -64,7 +64,7 @@ pub(crate) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Resul
 /// One table is written as it is. Several have different columns, and a file has one head; so each figure gets a line of its
 /// own then. A text that a spreadsheet would take for a formula gets an apostrophe in front: what a user typed must not be
 /// run by the program that opens the report.
-fn write_csv(sections: &[Section], out: &mut dyn Write) -> io::Result<()> {
+fn write_csv(sections: &[ReportSection], out: &mut dyn Write) -> io::Result<()> {
     if let [only] = sections {
         row(only.columns.iter().map(|name| (*name).to_owned()), out)?;
         return only.rows.iter().try_for_each(|cells| row(cells.iter().map(safe), out));
@@ -86,10 +86,10 @@ fn row(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<(
     write!(out, "{}\r\n", line.join(","))
 }
 
-fn safe(cell: &Cell) -> String {
+fn safe(cell: &ReportCell) -> String {
     let text = cell.bare();
     // Some spreadsheets take the wide forms that Japanese keyboards give for the same.
-    let is_formula = matches!(cell, Cell::Text(_))
+    let is_formula = matches!(cell, ReportCell::Text(_))
         && text != "-"
         && text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r']);
     if is_formula { format!("'{text}") } else { text }
@@ -106,12 +106,12 @@ fn quoted(cell: &str) -> String {
 mod tests {
     use super::*;
 
-    fn section(name: &'static str, key: &str) -> Section {
-        let rows = vec![vec![Cell::Text(key.into()), Cell::Count(3), Cell::Unknown]];
-        Section { name, columns: vec!["question", "count", "share"], rows, drawn: None, note: None }
+    fn section(name: &'static str, key: &str) -> ReportSection {
+        let rows = vec![vec![ReportCell::Text(key.into()), ReportCell::Count(3), ReportCell::Unknown]];
+        ReportSection { name, columns: vec!["question", "count", "share"], rows, drawn: None, note: None }
     }
 
-    fn written(sections: &[Section]) -> String {
+    fn written(sections: &[ReportSection]) -> String {
         let mut out = Vec::new();
         write_csv(sections, &mut out).unwrap();
         String::from_utf8(out).unwrap()

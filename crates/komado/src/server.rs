@@ -14,67 +14,67 @@ pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod metered;
 pub(crate) mod metrics;
-pub(crate) mod news;
+pub(crate) mod store_news;
 #[cfg_attr(not(feature = "otel"), path = "server/no_traces.rs")]
 pub(crate) mod traces;
 
 use crate::signals::{self, Signals};
-use access::Access;
-pub(crate) use access::Caller;
+pub(crate) use access::ApiCaller;
+use access::ClientAccess;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
-use circuit::Circuit;
-use gateway::{Gateway, Upstreams};
-use health::Remembered;
+use circuit::StoreCircuit;
+use gateway::{Gateway, GatewayUpstreams};
+use health::CachedAnswer;
 use http::HeaderValue;
 use http::header::HOST;
-use komado_ops::{Context, Exit, Fault, Outcome};
-use komado_store::Vitals;
-use listen::{Peer, Prompt};
-use metered::Metered;
-use metrics::Meters;
-use news::Newsroom;
+use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
+use komado_store::StoreHealthFigures;
+use listen::{PeerAddress, TimedListener};
+use metered::MeteredStore;
+use metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use store_news::StoreNews;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Settings, store and engine, who may come in, and a way to say that it is over.
-pub(crate) struct House {
+pub(crate) struct ServerState {
     /// Settings, store and engine; what the store does is counted, and what people should know goes to the log.
-    pub(crate) context: Context,
+    pub(crate) context: OperationContext,
     /// Who may come in.
-    pub(crate) access: Access,
+    pub(crate) access: ClientAccess,
     /// What is counted.
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) meters: Arc<Metrics>,
     /// Whether the store is worth asking.
-    pub(crate) circuit: Arc<Circuit>,
+    pub(crate) circuit: Arc<StoreCircuit>,
     /// How the store is doing, as it last said.
-    pub(crate) pulse: Remembered<Vitals>,
+    pub(crate) pulse: CachedAnswer<StoreHealthFigures>,
     /// Where readers hear what happens.
-    pub(crate) news: Newsroom,
+    pub(crate) news: StoreNews,
     /// Said when the server is to stop: what waits without end (events) ends then.
     pub(crate) stop: CancellationToken,
 }
 
-impl House {
+impl ServerState {
     /// A house over the store of `context`.
-    pub(crate) fn new(context: &Context, access: Access) -> Arc<Self> {
-        let (meters, circuit) = (Arc::new(Meters::new()), Arc::new(Circuit::default()));
+    pub(crate) fn new(context: &OperationContext, access: ClientAccess) -> Arc<Self> {
+        let (meters, circuit) = (Arc::new(Metrics::new()), Arc::new(StoreCircuit::default()));
         let engine = context
             .engine
-            .over(|store| Arc::new(Metered::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
+            .over(|store| Arc::new(MeteredStore::new(store, Arc::clone(&meters), Arc::clone(&circuit))));
         let context = context.over(engine).noting(|note| tracing::warn!("{note}")).served();
         Arc::new(Self {
             context,
             access,
             meters,
             circuit,
-            pulse: Remembered::default(),
-            news: Newsroom::default(),
+            pulse: CachedAnswer::default(),
+            news: StoreNews::default(),
             stop: CancellationToken::new(),
         })
     }
@@ -87,7 +87,7 @@ const REST: u32 = 2;
 
 /// Who can reach the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
+pub(crate) enum ListenReach {
     /// Only this machine.
     Loopback,
     /// Others, too.
@@ -95,7 +95,7 @@ pub(crate) enum Reach {
 }
 
 /// All routes of a house.
-pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) -> Router {
+pub(crate) fn router(house: Arc<ServerState>, gateway: &Arc<Gateway>, reach: ListenReach) -> Router {
     let watch = health::routes(&house, gateway);
     let alive = health::alive().layer(from_fn_with_state(Arc::clone(&house), access::alive));
     let seated = from_fn_with_state(Arc::clone(gateway), limits::seat);
@@ -104,10 +104,10 @@ pub(crate) fn router(house: Arc<House>, gateway: &Arc<Gateway>, reach: Reach) ->
     let mut open = alive;
     // Programs on this machine may look; others show a key.
     match reach {
-        Reach::Loopback => {
+        ListenReach::Loopback => {
             open = open.merge(watch.layer(from_fn_with_state(Arc::clone(&house), access::look)));
         }
-        Reach::Beyond => guarded = guarded.merge(watch),
+        ListenReach::Beyond => guarded = guarded.merge(watch),
     }
     let guarded = guarded
         .layer(from_fn_with_state(Arc::clone(gateway), limits::pace))
@@ -121,27 +121,29 @@ async fn introduce(mut request: Request, next: Next) -> Response {
     if let Some(host) = host {
         request.headers_mut().append(HOST, host);
     }
-    if let Some(ConnectInfo(Peer(peer))) = request.extensions().get::<ConnectInfo<Peer>>().copied() {
+    if let Some(ConnectInfo(PeerAddress(peer))) =
+        request.extensions().get::<ConnectInfo<PeerAddress>>().copied()
+    {
         request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
     }
     next.run(request).await
 }
 
 /// Opens the address. Beyond this machine only with keys.
-pub(crate) async fn bind(house: &House, listen: &str) -> Outcome<(TcpListener, Reach)> {
+pub(crate) async fn bind(house: &ServerState, listen: &str) -> OpResult<(TcpListener, ListenReach)> {
     let cannot = |error: std::io::Error| {
-        Fault::new(
-            Exit::Failed,
+        OpFault::new(
+            FaultKind::Failed,
             format!("cannot listen at {listen}: {error}; choose another with --listen HOST:PORT"),
         )
     };
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(listen).await.map_err(cannot)?.collect();
     let is_near =
         !addresses.is_empty() && addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
-    let reach = if is_near { Reach::Loopback } else { Reach::Beyond };
-    if reach == Reach::Beyond && !house.access.has_keys() {
-        return Err(Fault::new(
-            Exit::Refused,
+    let reach = if is_near { ListenReach::Loopback } else { ListenReach::Beyond };
+    if reach == ListenReach::Beyond && !house.access.has_keys() {
+        return Err(OpFault::new(
+            FaultKind::Refused,
             format!(
                 "{listen} can be reached from other machines, and there are no keys: `komado key add NAME` makes one, or listen at 127.0.0.1"
             ),
@@ -153,18 +155,18 @@ pub(crate) async fn bind(house: &House, listen: &str) -> Outcome<(TcpListener, R
 
 /// Serves until a signal comes, then lets what is under way end.
 pub(crate) async fn serve(
-    house: Arc<House>,
+    house: Arc<ServerState>,
     gateway: Arc<Gateway>,
     listener: TcpListener,
-    reach: Reach,
-) -> Outcome {
+    reach: ListenReach,
+) -> OpResult {
     let server = house.context.config.server.clone();
     let router = router(Arc::clone(&house), &gateway, reach);
     let mut signals = Signals::listen(signals::FOR_SERVERS)?;
     let tending = tokio::spawn(tend(Arc::clone(&gateway)));
     let stop = house.stop.clone();
-    let listener = Prompt::new(listener, Duration::from_secs(u64::from(server.timeout_seconds)));
-    let service = router.into_make_service_with_connect_info::<Peer>();
+    let listener = TimedListener::new(listener, Duration::from_secs(u64::from(server.timeout_seconds)));
+    let service = router.into_make_service_with_connect_info::<PeerAddress>();
     let serving = axum::serve(listener, service).with_graceful_shutdown(stop.clone().cancelled_owned());
     let mut serving = tokio::spawn(serving.into_future());
     signals.next().await;
@@ -213,10 +215,14 @@ async fn tend(gateway: Arc<Gateway>) {
 }
 
 /// The providers that can be asked, found on the threads of the runtime.
-pub(crate) async fn upstreams(house: &Arc<House>, wished: Option<String>) -> Outcome<Upstreams> {
+pub(crate) async fn upstreams(
+    house: &Arc<ServerState>,
+    wished: Option<String>,
+) -> OpResult<GatewayUpstreams> {
     let (house, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
-    let opened =
-        tokio::task::spawn_blocking(move || Upstreams::open(&house.context, wished.as_deref(), &handle))
-            .await;
-    opened.unwrap_or_else(|error| Err(Fault::new(Exit::Failed, error.to_string())))
+    let opened = tokio::task::spawn_blocking(move || {
+        GatewayUpstreams::open(&house.context, wished.as_deref(), &handle)
+    })
+    .await;
+    opened.unwrap_or_else(|error| Err(OpFault::new(FaultKind::Failed, error.to_string())))
 }

@@ -1,7 +1,7 @@
 //! Signals that ask this process to end: Ctrl-C, a polite request, a terminal that was closed.
 
-use crate::paper::say;
-use komado_ops::Outcome;
+use crate::cli_output::say;
+use komado_ops::OpResult;
 use komado_provider::Cancel;
 use std::future::poll_fn;
 use std::io;
@@ -38,7 +38,7 @@ impl Signals {
 }
 
 /// Calls `act` for each of these signals, from now on.
-pub(crate) fn each(kinds: &[SignalKind], mut act: impl FnMut() + Send + 'static) -> Outcome {
+pub(crate) fn each(kinds: &[SignalKind], mut act: impl FnMut() + Send + 'static) -> OpResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async { Signals::listen(kinds) })?;
     let thread = std::thread::Builder::new().name("komado-signals".into());
@@ -61,7 +61,7 @@ pub(crate) struct Interrupt {
 }
 
 /// While it lives, a signal stops one answer.
-pub(crate) struct Watch<'a> {
+pub(crate) struct InterruptGuard<'a> {
     interrupt: &'a Interrupt,
     cancel: Cancel,
 }
@@ -83,21 +83,21 @@ impl Interrupt {
     }
 
     /// Lets a signal stop an answer from now on.
-    pub(crate) fn watch(&self) -> Watch<'_> {
+    pub(crate) fn watch(&self) -> InterruptGuard<'_> {
         let cancel = Cancel::default();
         *lock(&self.current) = Some(cancel.clone());
-        Watch { interrupt: self, cancel }
+        InterruptGuard { interrupt: self, cancel }
     }
 }
 
-impl Watch<'_> {
+impl InterruptGuard<'_> {
     /// What a signal says stop to.
     pub(crate) fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for InterruptGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.interrupt.current) = None;
     }

@@ -4,10 +4,10 @@
 //! each content. What was said is kept here: one small file for each consent, in the user's data folder and never in the
 //! folder it is about. This module shows nothing and asks nothing; it keeps and compares.
 
-use crate::app::SystemClock;
+use crate::app::KomadoClock;
 use komado_core::notation::tamed;
 use komado_engine::Clock;
-use komado_ops::{Fault, Outcome};
+use komado_ops::{OpFault, OpResult};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, Metadata};
 use std::io::{self, Write};
@@ -21,14 +21,14 @@ const MOST: u64 = 1 << 16;
 /// What a consent is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum About {
+pub(crate) enum ConsentAbout {
     /// A settings file.
     Settings,
     /// A folder of sessions.
     Sessions,
 }
 
-impl About {
+impl ConsentAbout {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -41,7 +41,7 @@ impl About {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Consent {
     /// What it is about.
-    pub(crate) about: About,
+    pub(crate) about: ConsentAbout,
     /// Where that is, for people.
     pub(crate) path: String,
     /// When it was given.
@@ -64,19 +64,19 @@ impl Consents {
     }
 
     /// Whether the user consented to what is at `path` and has this digest.
-    pub(crate) fn has(&self, about: About, path: &Path, digest: &str) -> bool {
+    pub(crate) fn has(&self, about: ConsentAbout, path: &Path, digest: &str) -> bool {
         let file = self.folder.as_ref().map(|folder| folder.join(name(about, path, digest)));
         file.is_some_and(|file| file.symlink_metadata().is_ok_and(|found| found.is_file()))
     }
 
     /// Keeps a consent; durable when it returns.
-    pub(crate) fn give(&self, about: About, path: &Path, digest: &str) -> io::Result<()> {
+    pub(crate) fn give(&self, about: ConsentAbout, path: &Path, digest: &str) -> io::Result<()> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "neither HOME nor XDG_DATA_HOME is an absolute path")
         })?;
         let named = |why: io::Error| io::Error::new(why.kind(), format!("{}: {why}", folder.display()));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(named)?;
-        let consent = Consent { about, path: path.display().to_string(), at: SystemClock.now() };
+        let consent = Consent { about, path: path.display().to_string(), at: KomadoClock.now() };
         // A temporary file is made with mode 0600.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(named)?;
         serde_json::to_writer(&mut file, &consent)?;
@@ -87,14 +87,14 @@ impl Consents {
     }
 
     /// Takes back one consent.
-    pub(crate) fn take_back(&self, about: About, path: &Path, digest: &str) {
+    pub(crate) fn take_back(&self, about: ConsentAbout, path: &Path, digest: &str) {
         if let Some(folder) = &self.folder {
             let _ = std::fs::remove_file(folder.join(name(about, path, digest)));
         }
     }
 
     /// Takes back each consent about what is at `path`, whatever it held; says how many there were.
-    pub(crate) fn revoke(&self, about: About, path: &Path) -> io::Result<usize> {
+    pub(crate) fn revoke(&self, about: ConsentAbout, path: &Path) -> io::Result<usize> {
         let start = format!("{}-", place(about, path));
         let files = self.files()?;
         let own = |file: &&PathBuf| {
@@ -130,11 +130,11 @@ impl Consents {
 }
 
 /// The name of the file of a consent: two digests, so that no path and no content can choose it.
-fn name(about: About, path: &Path, digest: &str) -> String {
+fn name(about: ConsentAbout, path: &Path, digest: &str) -> String {
     format!("{}-{}", place(about, path), blake3::hash(digest.as_bytes()).to_hex())
 }
 
-fn place(about: About, path: &Path) -> String {
+fn place(about: ConsentAbout, path: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(about.name().as_bytes()).update(b"\0").update(path.as_os_str().as_bytes());
     hasher.finalize().to_hex().as_str().chars().take(32).collect()
@@ -159,7 +159,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// What a folder is found to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum FolderTrust {
     /// There is nothing, or nothing that can be looked at.
     Absent,
     /// The user's, and empty.
@@ -173,39 +173,39 @@ pub(crate) enum Found {
 }
 
 /// What is at `path`.
-pub(crate) fn look(path: &Path, consents: &Consents) -> Found {
-    let Ok(found) = path.symlink_metadata() else { return Found::Absent };
+pub(crate) fn look(path: &Path, consents: &Consents) -> FolderTrust {
+    let Ok(found) = path.symlink_metadata() else { return FolderTrust::Absent };
     if !found.is_dir() {
-        return Found::Link;
+        return FolderTrust::Link;
     }
-    if mark(path).is_some_and(|mark| consents.has(About::Sessions, path, &mark)) {
-        return Found::Own;
+    if mark(path).is_some_and(|mark| consents.has(ConsentAbout::Sessions, path, &mark)) {
+        return FolderTrust::Own;
     }
-    if is_own(&found) && is_empty(path) { Found::Empty } else { Found::Strange }
+    if is_own(&found) && is_empty(path) { FolderTrust::Empty } else { FolderTrust::Strange }
 }
 
 /// Says what is to be done about a folder that was found and may not be used.
-pub(crate) fn check(path: &Path, consents: &Consents) -> Outcome {
+pub(crate) fn check(path: &Path, consents: &Consents) -> OpResult {
     let shown = shown(path);
     match look(path, consents) {
-        Found::Strange => Err(Fault::usage(format!(
+        FolderTrust::Strange => Err(OpFault::usage(format!(
             "{shown} was found in this folder and is not used without your consent: it was not made by you with komado, and may \
              bring sessions, keys and models of others; `komado trust` shows it and gives consent, --base-dir PATH names a \
              folder to use"
         ))),
-        Found::Link => Err(Fault::usage(format!(
+        FolderTrust::Link => Err(OpFault::usage(format!(
             "{shown} is a link or a file and not a folder: name the folder that is meant with --base-dir PATH, or set \
              context_storage.base_dir or KOMADO_BASE_DIR"
         ))),
-        Found::Absent | Found::Empty | Found::Own => Ok(()),
+        FolderTrust::Absent | FolderTrust::Empty | FolderTrust::Own => Ok(()),
     }
 }
 
 /// Makes the folder the user's own, unless it is: it is made if need be, marked, and the consent is kept. A folder that
 /// cannot be written is left to the store, which says so.
-pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
+pub(crate) fn claim(path: &Path, consents: &Consents) -> OpResult {
     check(path, consents)?;
-    if look(path, consents) == Found::Own {
+    if look(path, consents) == FolderTrust::Own {
         return Ok(());
     }
     match DirBuilder::new().mode(0o700).create(path) {
@@ -214,12 +214,12 @@ pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
         Err(_) => return Ok(()),
     }
     match trust(path, consents) {
-        Err(Untrusted::Mark(why)) if cannot_write(&why) => Ok(()),
-        Err(Untrusted::Mark(why)) => Err(unmarked(path, &why)),
-        Err(Untrusted::Consent(why)) => {
+        Err(TrustError::Mark(why)) if cannot_write(&why) => Ok(()),
+        Err(TrustError::Mark(why)) => Err(unmarked(path, &why)),
+        Err(TrustError::Consent(why)) => {
             // A folder that is left without a mark would be refused next time. One that is not empty stays.
             let _ = std::fs::remove_dir(path);
-            Err(Fault::usage(format!(
+            Err(OpFault::usage(format!(
                 "{}: that this folder is yours cannot be kept ({why}), so it would be refused next time: name it with \
                  --base-dir PATH or KOMADO_BASE_DIR, or set HOME or XDG_DATA_HOME to a folder that can be written",
                 shown(path)
@@ -230,8 +230,8 @@ pub(crate) fn claim(path: &Path, consents: &Consents) -> Outcome {
 }
 
 /// The error for a folder that could not be marked: what was kept in it would be refused next time.
-pub(crate) fn unmarked(path: &Path, why: &io::Error) -> Fault {
-    Fault::usage(format!(
+pub(crate) fn unmarked(path: &Path, why: &io::Error) -> OpFault {
+    OpFault::usage(format!(
         "{}: it cannot be marked as yours: {why}; or name the folder with --base-dir PATH",
         shown(path)
     ))
@@ -244,7 +244,7 @@ fn cannot_write(why: &io::Error) -> bool {
 
 /// Why a folder could not be trusted.
 #[derive(Debug)]
-pub(crate) enum Untrusted {
+pub(crate) enum TrustError {
     /// It could not be marked.
     Mark(io::Error),
     /// The consent could not be kept.
@@ -252,12 +252,12 @@ pub(crate) enum Untrusted {
 }
 
 /// Marks a folder and keeps the consent. The consent comes first: a process that finds the mark finds it, too.
-pub(crate) fn trust(path: &Path, consents: &Consents) -> Result<(), Untrusted> {
+pub(crate) fn trust(path: &Path, consents: &Consents) -> Result<(), TrustError> {
     let text = uuid::Uuid::new_v4().simple().to_string();
-    consents.give(About::Sessions, path, &text).map_err(Untrusted::Consent)?;
+    consents.give(ConsentAbout::Sessions, path, &text).map_err(TrustError::Consent)?;
     put(path, &text).map_err(|why| {
-        consents.take_back(About::Sessions, path, &text);
-        Untrusted::Mark(why)
+        consents.take_back(ConsentAbout::Sessions, path, &text);
+        TrustError::Mark(why)
     })
 }
 

@@ -11,7 +11,7 @@ macro_rules! verbs {
         }
 
         impl $enum {
-            $vis fn run(app: &mut $crate::app::App, verb: Self) -> komado_ops::Outcome {
+            $vis fn run(app: &mut $crate::app::App, verb: Self) -> komado_ops::OpResult {
                 match verb {
                     $(Self::$name(args) => verbs!(@run app, args $(, $run)?),)+
                 }

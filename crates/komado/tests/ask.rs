@@ -4,17 +4,17 @@
 
 use crate::run;
 
-use komado_provider::scripted::{OnOverflow, Options, Server, Step, Words};
+use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedOptions, ScriptedServer};
 use run::{Place, Said, feed};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
-fn server(window: u64) -> Server {
-    Server::start(Options { window: Some(window), ..Options::default() }).unwrap()
+fn server(window: u64) -> ScriptedServer {
+    ScriptedServer::start(ScriptedOptions { window: Some(window), ..ScriptedOptions::default() }).unwrap()
 }
 
 /// A place whose settings name the server as provider `gw`.
-fn place(server: &Server, more: &str) -> Place {
+fn place(server: &ScriptedServer, more: &str) -> Place {
     let place = Place::new();
     let yaml = format!(
         "llm:\n  provider: gw\n  gw: {{base_url: '{}/v1', model: m, {more}}}\nretry: {{delay_seconds: 0}}\n",
@@ -24,7 +24,7 @@ fn place(server: &Server, more: &str) -> Place {
     place
 }
 
-fn header(server: &Server, name: &str) -> Option<String> {
+fn header(server: &ScriptedServer, name: &str) -> Option<String> {
     let seen = server.seen();
     seen.last()?
         .headers
@@ -41,14 +41,14 @@ fn made(said: &Said) -> String {
 #[test]
 fn an_answer_goes_to_standard_output_and_nothing_else_does() {
     let server = server(8_000);
-    server.add(Step::say("小窓は小さな窓です。"));
+    server.add(ScriptStep::say("小窓は小さな窓です。"));
     let place = place(&server, "context_length: 8000");
     let said = place.run(&["ask", "小窓とは?"]);
     assert_eq!((said.code, said.out.as_str()), (0, "小窓は小さな窓です。\n"), "{}", said.err);
     let session = made(&said);
     let log = place.ok(&["log", &session]);
     assert!(log.contains("小窓とは?") && log.contains("sent m") && log.contains("reply stop"), "{log}");
-    server.add(Step::say("two"));
+    server.add(ScriptStep::say("two"));
     assert_eq!(place.ok(&["ask", &session[..8], "and", "then?"]), "two\n");
     let body = String::from_utf8(server.seen().last().unwrap().body.clone()).unwrap();
     assert!(body.contains("小窓とは?") && body.contains("and then?"), "{body}");
@@ -58,7 +58,7 @@ fn an_answer_goes_to_standard_output_and_nothing_else_does() {
 fn a_program_gets_one_object_with_everything() {
     let server = server(8_000);
     let place = place(&server, "context_length: 8000");
-    server.add(Step::say("yes"));
+    server.add(ScriptStep::say("yes"));
     let row = place.json(&["ask", "is it?", "--system", "Be short."]);
     assert_eq!((&row["text"], &row["finish"], &row["ours"]), (&json!("yes"), &json!("stop"), &json!(false)));
     assert_eq!((&row["window"], &row["attempts"], &row["calls"]), (&json!(8000), &json!(1), &json!([])));
@@ -74,16 +74,16 @@ fn the_question_may_come_through_a_pipe() {
     let server = server(8_000);
     let place = place(&server, "context_length: 8000");
     for args in [&["ask", "-"][..], &["ask"]] {
-        server.add(Step::say("{{last}}!").when_contains("二行"));
+        server.add(ScriptStep::say("{{last}}!").when_contains("二行"));
         let said = place.feed(args, "一行\n二行\n".as_bytes());
         assert_eq!((said.code, said.out.as_str()), (0, "一行\n二行!\n"), "{}", said.err);
     }
     let session = place.session_with(&["--model", "m", "--provider", "gw", "--window", "8000"]);
-    server.add(Step::say("ok"));
+    server.add(ScriptStep::say("ok"));
     assert_eq!(place.feed(&["ask", &session], b"from a pipe").out, "ok\n");
     assert!(place.ok(&["log", &session]).contains("from a pipe"));
     assert_eq!(place.feed(&["ask", &session, "-"], b"  \n").code, 2, "nothing asked is a mistake");
-    server.add(Step::say("a question"));
+    server.add(ScriptStep::say("a question"));
     assert_eq!(
         place.ok(&["ask", &session[..2]]),
         "a question\n",
@@ -95,8 +95,8 @@ fn the_question_may_come_through_a_pipe() {
 fn a_whole_answer_is_the_same_as_one_in_pieces() {
     let server = server(8_000);
     let place = place(&server, "context_length: 8000");
-    server.add(Step::say("長い答え ".repeat(40)));
-    server.add(Step::say("長い答え ".repeat(40)));
+    server.add(ScriptStep::say("長い答え ".repeat(40)));
+    server.add(ScriptStep::say("長い答え ".repeat(40)));
     let pieces = place.json(&["ask", "a"]);
     let whole = place.json(&["ask", "a", "--no-stream"]);
     assert_eq!(pieces["text"], whole["text"]);
@@ -113,8 +113,8 @@ fn every_dialect_is_spoken() {
         ("ollama", "/api/chat"),
     ] {
         let server = server(8_000);
-        server.add(Step::say("はい、聞こえます。"));
-        server.add(Step::say("second"));
+        server.add(ScriptStep::say("はい、聞こえます。"));
+        server.add(ScriptStep::say("second"));
         let place = place(&server, &format!("dialect: {dialect}, context_length: 8000"));
         let row = place.json(&["ask", "聞こえますか?"]);
         assert_eq!(row["text"], "はい、聞こえます。", "{dialect}");
@@ -173,14 +173,15 @@ fn a_provider_that_asks_for_a_key_and_has_none_names_the_variable() {
 
 #[test]
 fn a_window_is_asked_for_known_or_an_error() {
-    let plain = Server::start(Options::default()).unwrap();
+    let plain = ScriptedServer::start(ScriptedOptions::default()).unwrap();
     let here = place(&plain, "");
     let said = here.run(&["ask", "a"]);
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("--window") && said.err.contains("llm.gw.context_length"), "{}", said.err);
     assert_eq!(here.ok(&["ask", "repeat: x", "--window", "8000"]), "x\n");
-    let options = Options { window: Some(3_000), words: Words::Vllm, ..Options::default() };
-    let vllm = Server::start(options).unwrap();
+    let options =
+        ScriptedOptions { window: Some(3_000), words: ErrorStyle::Vllm, ..ScriptedOptions::default() };
+    let vllm = ScriptedServer::start(options).unwrap();
     let row = place(&vllm, "").json(&["ask", "repeat: x"]);
     assert_eq!((&row["window"], &row["window_from"]), (&json!(3000), &json!("probed")));
     let place = Place::new();
@@ -205,14 +206,14 @@ fn what_a_refusal_taught_is_known_from_then_on() {
 #[test]
 fn a_conversation_of_many_windows_is_always_answered() {
     for overflow in [OnOverflow::Refuse, OnOverflow::RefuseInStream] {
-        let options = Options { window: Some(3_000), overflow, ..Options::default() };
-        let server = Server::start(options).unwrap();
+        let options = ScriptedOptions { window: Some(3_000), overflow, ..ScriptedOptions::default() };
+        let server = ScriptedServer::start(options).unwrap();
         let place = place(&server, "context_length: 3000");
         let session = place.session_with(&["--model", "m", "--provider", "gw"]);
         let mut edits = 0;
         for n in 0..24 {
             let question = format!("質問 {n}: {}", "ファイル src/main.rs を読んでください。".repeat(60));
-            server.add(Step::say(format!("答え {n}")));
+            server.add(ScriptStep::say(format!("答え {n}")));
             let row = place.json(&["ask", &session, &question]);
             assert_eq!((&row["text"], &row["ours"]), (&json!(format!("答え {n}")), &json!(false)), "{row}");
             edits += row["edits"].as_array().unwrap().len();
@@ -239,7 +240,7 @@ fn a_provider_that_is_down_is_named_and_the_session_goes_on() {
     assert_eq!(said.code, 1, "{}", said.err);
     assert!(said.err.contains("127.0.0.1:1") && said.err.contains("--again"), "{}", said.err);
     assert!(place.ok(&["log", &session]).contains("lost"), "the journal says so");
-    server.add(Step::say("here"));
+    server.add(ScriptStep::say("here"));
     assert_eq!(place.ok(&["ask", "--again", &session]), "here\n");
     let body = String::from_utf8(server.seen()[0].body.clone()).unwrap();
     assert_eq!(body.matches("hello?").count(), 1, "{body}");
@@ -269,11 +270,11 @@ fn an_answer_that_is_not_what_it_seems_is_told() {
     let place = place(&server, "context_length: 8000, api_key: sk-SECRET123");
     let said = place.run(&["ask", "write 50 words", "--max-tokens", "5"]);
     assert!(said.code == 0 && said.err.contains("the answer is cut"), "{}", said.err);
-    server.add(Step { finish: Some("content_filter".into()), ..Step::say("") });
+    server.add(ScriptStep { finish: Some("content_filter".into()), ..ScriptStep::say("") });
     let said = place.run(&["ask", "a"]);
     assert!(said.err.contains("filter"), "{}", said.err);
     // A server that repeats the key in its refusal does not get it into the journal, nor onto the terminal.
-    server.add(Step::fail(401, Some("\u{1b}[31mno such key: sk-SECRET123")));
+    server.add(ScriptStep::fail(401, Some("\u{1b}[31mno such key: sk-SECRET123")));
     let said = place.run(&["ask", "b"]);
     assert!(
         said.code == 1 && said.err.contains("no such key: ***") && !said.err.contains('\u{1b}'),
@@ -296,20 +297,24 @@ fn an_answer_that_is_not_what_it_seems_is_told() {
 fn a_refusal_and_a_cut_stream_are_told_with_their_reason() {
     let server = server(8_000);
     let place = place(&server, "context_length: 8000");
-    server.add(Step::fail(401, Some(r#"{"error":{"message":"Incorrect API key"}}"#)));
+    server.add(ScriptStep::fail(401, Some(r#"{"error":{"message":"Incorrect API key"}}"#)));
     let said = place.run(&["ask", "a"]);
     assert!(
         said.code == 1 && said.err.contains("401") && said.err.contains("Incorrect API key"),
         "{}",
         said.err
     );
-    server.add(Step { break_after: Some(1_500), chunk: Some(1), ..Step::say("abcdefghij".repeat(20)) });
+    server.add(ScriptStep {
+        break_after: Some(1_500),
+        chunk: Some(1),
+        ..ScriptStep::say("abcdefghij".repeat(20))
+    });
     let said = place.run(&["ask", "b"]);
     assert!(said.code == 1 && said.out.starts_with("abc"), "{}{}", said.out, said.err);
     let log = place.ok(&["log", &made(&said), "--json"]);
     assert!(log.contains("\"heard\":\"abc"), "what came is kept: {log}");
-    server.add(Step::fail(503, None));
-    server.add(Step::say("back again"));
+    server.add(ScriptStep::fail(503, None));
+    server.add(ScriptStep::say("back again"));
     let said = place.run(&["ask", "c"]);
     assert_eq!((said.code, said.out.as_str()), (0, "back again\n"));
     assert!(said.err.contains("503") && said.err.contains("2 of 3"), "waiting is told: {}", said.err);
@@ -321,21 +326,21 @@ fn calls_that_lead_back_are_answered_and_others_are_handed_over() {
     let place = place(&server, "context_length: 16000");
     let first = place.json(&["ask", "the password of the day is 青い鳥. repeat: noted", "--tools"]);
     let session = first["session"].as_str().unwrap();
-    server.add(Step::call("recall", r#"{"query":"青い鳥"}"#));
-    server.add(Step::say("found {{last}}"));
+    server.add(ScriptStep::call("recall", r#"{"query":"青い鳥"}"#));
+    server.add(ScriptStep::say("found {{last}}"));
     let row = place.json(&["ask", session, "what was it?"]);
     assert_eq!((&row["turns"], &row["calls"]), (&json!(2), &json!([])));
     let body = String::from_utf8(server.seen().last().unwrap().body.clone()).unwrap();
     assert!(body.contains("@2 user") || body.contains("青い鳥"), "{body}");
-    server.add(Step::call("read_file", r#"{"path":"a"}"#));
+    server.add(ScriptStep::call("read_file", r#"{"path":"a"}"#));
     let row = place.json(&["ask", session, "read a"]);
     assert_eq!(row["calls"][0]["name"], "read_file");
     let id = row["calls"][0]["id"].as_str().unwrap();
     place.ok(&["append", session, "--role", "tool", "--call", id, "the text of a"]);
-    server.add(Step::say("read it"));
+    server.add(ScriptStep::say("read it"));
     assert_eq!(place.ok(&["ask", "--again", session]), "read it\n");
     for _ in 0..12 {
-        server.add(Step::call("recall", r#"{"query":"again"}"#));
+        server.add(ScriptStep::call("recall", r#"{"query":"again"}"#));
     }
     let said = place.run(&["ask", session, "loop"]);
     assert!(
@@ -445,13 +450,14 @@ fn a_key_in_the_environment_chooses_its_provider_and_goes_nowhere_else() {
 
 #[test]
 fn a_server_that_leaves_something_out_in_silence_is_found_out() {
-    let options = Options { window: Some(1_000), overflow: OnOverflow::Truncate, ..Options::default() };
-    let server = Server::start(options).unwrap();
+    let options =
+        ScriptedOptions { window: Some(1_000), overflow: OnOverflow::Truncate, ..ScriptedOptions::default() };
+    let server = ScriptedServer::start(options).unwrap();
     let place = place(&server, "");
     let said = place.run(&["ask", &format!("repeat: {}", "ok ".repeat(150)), "--window", "9000"]);
     let session = made(&said);
     for n in 0..6 {
-        server.add(Step::say(format!("answer {n}")));
+        server.add(ScriptStep::say(format!("answer {n}")));
         let question = "Read the file src/main.rs and tell me what it does. ".repeat(50);
         let said = place.run(&["ask", &session, &question, "--window", "9000"]);
         assert_eq!(said.code, 0, "{}", said.err);

@@ -4,7 +4,7 @@
 
 use crate::run;
 
-use komado_provider::scripted::{Options, Server, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};
 use run::{Place, Said};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -14,8 +14,8 @@ fn chat(place: &Place, args: &[&str], lines: &str) -> Said {
 }
 
 /// The same with a server that gives `answers` answers.
-fn talk(place: &Place, server: &Server, window: &str, lines: &str, answers: usize) -> Said {
-    (0..answers).for_each(|n| server.add(Step::say(format!("答え{n}"))));
+fn talk(place: &Place, server: &ScriptedServer, window: &str, lines: &str, answers: usize) -> Said {
+    (0..answers).for_each(|n| server.add(ScriptStep::say(format!("答え{n}"))));
     let args = ["chat", "--base-url", server.url(), "--model", "m", "--window", window];
     place.feed(&args, lines.as_bytes())
 }
@@ -98,7 +98,7 @@ fn an_unknown_command_is_not_sent_and_the_nearest_is_named() {
 
 #[test]
 fn a_message_may_have_several_lines() {
-    let (place, server) = (Place::new(), Server::start(Options::default()).unwrap());
+    let (place, server) = (Place::new(), ScriptedServer::start(ScriptedOptions::default()).unwrap());
     let lines = "first \\\nsecond\n\"\"\"\n一\n\n二\n\"\"\"\n\"\"\"open\n";
     let said = talk(&place, &server, "4000", lines, 3);
     assert_eq!((said.code, said.out.as_str()), (0, "答え0\n答え1\n答え2\n"), "{}", said.err);
@@ -111,7 +111,8 @@ fn a_message_may_have_several_lines() {
 #[test]
 fn a_chat_of_many_windows_tells_each_edit_with_its_undo() {
     let place = Place::new();
-    let server = Server::start(Options { window: Some(2_500), ..Options::default() }).unwrap();
+    let server =
+        ScriptedServer::start(ScriptedOptions { window: Some(2_500), ..ScriptedOptions::default() }).unwrap();
     let long = "設定ファイル config/app.yaml を読んで直してください。".repeat(12);
     let lines: String = (0..40).map(|n| format!("{n}: {long}\n")).collect();
     let said = talk(&place, &server, "2500", &lines, 40);
@@ -125,9 +126,9 @@ fn a_chat_of_many_windows_tells_each_edit_with_its_undo() {
 
 #[test]
 fn a_failed_request_does_not_end_the_chat() {
-    let server = Server::start(Options::default()).unwrap();
-    server.add(Step::fail(401, Some("no such key")));
-    server.add(Step::say("now it works"));
+    let server = ScriptedServer::start(ScriptedOptions::default()).unwrap();
+    server.add(ScriptStep::fail(401, Some("no such key")));
+    server.add(ScriptStep::say("now it works"));
     let place = Place::new();
     let args = ["chat", "--base-url", server.url(), "--model", "m", "--window", "4000"];
     let said = place.feed(&args, b"hello\n/again\n");
@@ -151,9 +152,9 @@ fn chat_is_not_for_programs() {
 
 #[test]
 fn ctrl_c_stops_an_answer_keeps_what_came_and_the_chat_goes_on() {
-    let server = Server::start(Options::default()).unwrap();
-    server.add(Step { chunk: Some(1), chunk_delay_ms: 50, ..Step::say("slowly ".repeat(1_000)) });
-    server.add(Step::say("after"));
+    let server = ScriptedServer::start(ScriptedOptions::default()).unwrap();
+    server.add(ScriptStep { chunk: Some(1), chunk_delay_ms: 50, ..ScriptStep::say("slowly ".repeat(1_000)) });
+    server.add(ScriptStep::say("after"));
     let place = Place::new();
     let mut command =
         place.command(&["chat", "--base-url", server.url(), "--model", "m", "--window", "9000"]);

@@ -1,9 +1,9 @@
 //! `komado confine` as the shell tool starts it: real work gets done inside, and the sessions around are not seen.
 #![allow(clippy::unwrap_used)]
 
-use komado_agent::builtin::{Builtin, Workshop};
+use komado_agent::builtin::{Builtin, BuiltinConfig};
 use komado_agent::sandbox::Confinement;
-use komado_agent::tools::Tools;
+use komado_agent::tools::ToolProvider;
 use komado_provider::Cancel;
 use std::io::Read;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn tools(base: &Path) -> Builtin {
     let folder = base.join("work/s2");
     std::fs::create_dir_all(&folder).unwrap();
     let launcher = vec![env!("CARGO_BIN_EXE_komado").into(), "confine".into()];
-    Builtin::new(Workshop {
+    Builtin::new(BuiltinConfig {
         folder,
         enabled: vec!["shell".into()],
         allow: vec!["*".into()],

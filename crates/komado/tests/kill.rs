@@ -3,9 +3,9 @@
 
 use crate::run;
 
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::{SessionId, ThreadId, View};
-use komado_store::{FileStore, Holder, Mode, Store};
+use komado_store::{FileStore, Holder, OpenMode, Store};
 use run::Place;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -86,7 +86,7 @@ fn store(place: &Place) -> FileStore {
 fn check(place: &Place, session: &str, before: u32, acknowledged: &[u32]) -> (u32, u64) {
     let store = store(place);
     let id = SessionId::new(session).unwrap();
-    let journal = store.open(&id, &ThreadId::root(), Mode::Read).unwrap();
+    let journal = store.open(&id, &ThreadId::root(), OpenMode::Read).unwrap();
     let last = journal.last();
     let want: Vec<u32> = (before + 1..).take(acknowledged.len()).collect();
     assert_eq!(acknowledged, want, "numbers are given in order, without gaps");
@@ -100,7 +100,7 @@ fn check(place: &Place, session: &str, before: u32, acknowledged: &[u32]) -> (u3
         assert!(line.contains(&format!("message {}", seq - 1)), "@{seq}: {line}");
     }
     assert_eq!(view.last(), last);
-    assert_eq!(u64::from(Source::head(&*journal, last).unwrap().items), u64::from(last));
+    assert_eq!(u64::from(EntrySource::head(&*journal, last).unwrap().items), u64::from(last));
     (last, u64::from(last))
 }
 

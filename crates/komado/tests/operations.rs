@@ -7,8 +7,8 @@
 
 use crate::run;
 
-use komado_ops::stream::Form;
-use komado_ops::{ALL, Effect, Row};
+use komado_ops::stream::StreamForm;
+use komado_ops::{ALL, Effect, OperationRow};
 use run::{Place, TALK};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ impl Case {
         Self { masked, ..self }
     }
 
-    fn row(&self) -> &'static Row {
+    fn row(&self) -> &'static OperationRow {
         ALL.iter().find(|row| row.name == self.name).unwrap_or_else(|| panic!("no operation {}", self.name))
     }
 
@@ -179,7 +179,7 @@ impl Cli<'_> {
     /// What the command prints, whole.
     fn call(&self, case: &Case, words: &str) -> String {
         let verb = case.row().interfaces.cli.ok().unwrap();
-        let is_bytes = matches!(case.row().form, Some(Form::Bytes(_)));
+        let is_bytes = matches!(case.row().form, Some(StreamForm::Bytes(_)));
         let json = if is_bytes || verb.ends_with("--json") { "" } else { "--json" };
         let line = format!("{verb} {} {json}", words.replace('$', &case.session()));
         self.run(&line, case.stdin.as_bytes())
@@ -363,7 +363,7 @@ fn copy(from: &Path, to: &Path) {
 fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
     let document: Value = serde_json::from_str(&http.send("GET", "/api/v1/openapi.json", "", b"").1).unwrap();
     let (mut names, mut routes, mut tools) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for Row { name, interfaces, .. } in ALL {
+    for OperationRow { name, interfaces, .. } in ALL {
         // It is the operationId of the document and the name of the tool.
         assert!(names.insert(*name), "{name} is there twice");
         match interfaces.cli {
@@ -401,7 +401,7 @@ fn check_offers(cli: &Cli<'_>, http: &Http, mcp: &mut Mcp) {
 fn differences(case: &Case, cli: &Cli<'_>, http: &Http, mcp: &mut Mcp, export: &[u8]) -> Vec<String> {
     let by_cli = case.words.ok().map(|words| cli.call(case, words));
     let by_http = case.row().interfaces.http.ok().map(|_| http.call(case, export));
-    if matches!(case.row().form, Some(Form::Bytes(_))) {
+    if matches!(case.row().form, Some(StreamForm::Bytes(_))) {
         return (by_cli != by_http).then(|| format!("{}: the bytes differ", case.name)).into_iter().collect();
     }
     let parse = |text: &str| {

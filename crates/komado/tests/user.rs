@@ -4,7 +4,7 @@
 use crate::run;
 
 use komado_core::{SessionId, ThreadId};
-use komado_store::{FileStore, Holder, Job, Mode, Outcome, Queue, Store};
+use komado_store::{FileStore, Holder, Job, JobOutcome, OpenMode, Queue, Store};
 use run::{Place, TALK};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -155,7 +155,7 @@ fn one_who_has_only_jobs_is_a_user_and_a_job_that_is_worked_on_stays() {
     let said = place.run(&["user", "forget", USER, "--yes", "--force"]);
     assert!(said.code == 4 && said.err.contains("session held stays"), "{}", said.err);
     assert_eq!(store.jobs(None, 0).unwrap().len(), 1);
-    store.finish(&taken, &Outcome::Done).unwrap();
+    store.finish(&taken, &JobOutcome::Done).unwrap();
     assert_eq!(place.run(&["user", "forget", USER, "--yes"]).code, 3);
 }
 
@@ -195,7 +195,7 @@ fn a_session_that_is_being_written_is_never_pulled_from_under_its_writer() {
     }
     let holder = Holder { pid: 7, host: "h".into(), program: "test".into(), since: "now".into() };
     let store = FileStore::new(&place.base(), holder);
-    let held = store.open(&SessionId::new("b").unwrap(), &ThreadId::root(), Mode::Write).unwrap();
+    let held = store.open(&SessionId::new("b").unwrap(), &ThreadId::root(), OpenMode::Write).unwrap();
     let said = place.run(&["user", "forget", USER, "--yes"]);
     assert!(said.code == 4 && said.err.contains("b by process 7"), "{}", said.err);
     assert_eq!(place.json_lines(&["sessions"]).len(), 2);

@@ -4,7 +4,7 @@
 //! the beginning of a name will do, depends on the interface ([`crate::Naming`]). Spans of entries are written `3..50`, `7`,
 //! `3..10,12..50`; as JSON also as a list of `{"from": 3, "to": 50}`.
 
-use crate::{Fault, Outcome};
+use crate::{OpFault, OpResult};
 use komado_core::{Address, Seq, Span, ThreadId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,12 +116,12 @@ address! {
 }
 
 /// A thread, or a moment of it: `THREAD` or `THREAD@SEQ`.
-pub(crate) fn moment(text: &str) -> Outcome<(ThreadId, Option<Seq>)> {
+pub(crate) fn moment(text: &str) -> OpResult<(ThreadId, Option<Seq>)> {
     let (thread, seq) = text.split_once('@').map_or((text, None), |(thread, seq)| (thread, Some(seq)));
     let read = ThreadId::new(thread).ok().zip(seq.map(str::parse).transpose().ok());
     read.ok_or_else(|| {
         let why = format!("{text:?} is no moment; write THREAD@SEQ, such as root@12");
-        Fault::malformed(why)
+        OpFault::malformed(why)
     })
 }
 
@@ -148,10 +148,10 @@ pub struct Spans(pub Vec<Span>);
 
 impl Spans {
     /// Refuses spans that no journal can have.
-    pub fn check(&self) -> Outcome {
+    pub fn check(&self) -> OpResult {
         match self.0.iter().position(|span| span.from == 0 || span.to < span.from) {
             None => Ok(()),
-            Some(i) => Err(Fault::usage(format!(
+            Some(i) => Err(OpFault::usage(format!(
                 "{}..{} is no span: entries count from 1, and the last comes last; write 3..50, 7 or 3..10,12..50",
                 self.0[i].from, self.0[i].to
             ))),

@@ -3,7 +3,7 @@
 //! Values are kept as they were written: what a message says, down to its numbers and the order of its fields, is not ours to
 //! change on the way into a journal.
 
-use crate::{Fault, Operation, Outcome};
+use crate::{OpFault, OpResult, Operation};
 use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -15,9 +15,9 @@ const SHOWN: usize = 60;
 
 /// Named arguments. One that is null is one that was left out.
 #[derive(Clone, Debug, Default)]
-pub struct Arguments(BTreeMap<String, Box<RawValue>>);
+pub struct NamedArguments(BTreeMap<String, Box<RawValue>>);
 
-impl From<Map<String, Value>> for Arguments {
+impl From<Map<String, Value>> for NamedArguments {
     fn from(fields: Map<String, Value>) -> Self {
         let mut arguments = Self::default();
         fields.iter().for_each(|(name, value)| arguments.insert(name, value));
@@ -25,7 +25,7 @@ impl From<Map<String, Value>> for Arguments {
     }
 }
 
-impl Arguments {
+impl NamedArguments {
     /// The fields of a JSON object.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
@@ -56,31 +56,31 @@ impl Arguments {
     }
 
     /// All of them as a request, checked.
-    pub fn request<O: Operation>(&self) -> Outcome<O> {
+    pub fn request<O: Operation>(&self) -> OpResult<O> {
         self.check(&O::json_schema(&mut SchemaGenerator::default()))?;
         self.read()
     }
 
     /// All of them as a request.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Outcome<T> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> OpResult<T> {
         let text = serde_json::to_string(&self.0)?;
         serde_json::from_str(&text).or_else(|error| {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
-                return Err(Fault::malformed(error.to_string()));
+                return Err(OpFault::malformed(error.to_string()));
             };
             settle(&mut value);
-            serde_json::from_value(value).map_err(|error| Fault::malformed(error.to_string()))
+            serde_json::from_value(value).map_err(|error| OpFault::malformed(error.to_string()))
         })
     }
 
     /// Refuses names that a schema does not have, and values outside its bounds.
-    pub(crate) fn check(&self, schema: &Schema) -> Outcome {
+    pub(crate) fn check(&self, schema: &Schema) -> OpResult {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         for (name, value) in &self.0 {
             let Some(property) = known.get(name) else {
                 let known: Vec<&str> = known.keys().map(String::as_str).collect();
-                return Err(Fault::malformed(match &known[..] {
+                return Err(OpFault::malformed(match &known[..] {
                     [] => format!("unknown field `{name}`; this takes none"),
                     known => format!("unknown field `{name}`; known are {}", known.join(", ")),
                 }));
@@ -89,7 +89,7 @@ impl Arguments {
             // Lists and objects are read once, by the operation.
             if !value.get().starts_with(['{', '[']) {
                 let value = serde_json::from_str(value.get())
-                    .map_err(|error| Fault::malformed(format!("{name}: {error}")))?;
+                    .map_err(|error| OpFault::malformed(format!("{name}: {error}")))?;
                 check_bounds(name, &value, property)?;
             }
         }
@@ -134,7 +134,7 @@ fn choices(schema: &Value) -> Option<Vec<&Value>> {
 type JsonType = (&'static str, &'static str, fn(&str) -> bool);
 
 /// Refuses a value of another type than the schema asks for.
-fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
+fn check_type(name: &str, json: &str, schema: &Value) -> OpResult {
     let kinds: Vec<&str> = match schema.get("type") {
         Some(Value::String(kind)) => vec![kind],
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -156,32 +156,32 @@ fn check_type(name: &str, json: &str, schema: &Value) -> Outcome {
     let words: Vec<&str> = kinds.iter().filter_map(find).map(|(_, word, _)| *word).collect();
     let more = json.chars().nth(SHOWN).map(|_| '…');
     let shown: String = json.chars().take(SHOWN).chain(more).collect();
-    Err(Fault::malformed(format!("{name} is {shown}; give {}", words.join(" or "))))
+    Err(OpFault::malformed(format!("{name} is {shown}; give {}", words.join(" or "))))
 }
 
-fn check_bounds(name: &str, value: &Value, schema: &Value) -> Outcome {
+fn check_bounds(name: &str, value: &Value, schema: &Value) -> OpResult {
     if let Some(known) = choices(schema).filter(|known| !known.contains(&value)) {
         let known: Vec<String> = known.iter().filter_map(|value| value.as_str()).map(str::to_owned).collect();
-        return Err(Fault::malformed(format!("{name} is {value}; known are {}", known.join(", "))));
+        return Err(OpFault::malformed(format!("{name} is {value}; known are {}", known.join(", "))));
     }
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
         if let Some(least) = bound("minimum").filter(|least| number < *least) {
-            return Err(Fault::malformed(format!(
+            return Err(OpFault::malformed(format!(
                 "{name} is {value}; give {least} or more, or leave it out"
             )));
         }
         if let Some(most) = bound("maximum").filter(|most| number > *most) {
-            return Err(Fault::malformed(format!("{name} is {value}, and {most} is the most")));
+            return Err(OpFault::malformed(format!("{name} is {value}, and {most} is the most")));
         }
     }
     if let Some(text) = value.as_str() {
         let length = text.chars().count() as f64;
         if bound("minLength").is_some_and(|least| length < least) {
-            return Err(Fault::malformed(format!("{name} is empty; say what is meant, or leave it out")));
+            return Err(OpFault::malformed(format!("{name} is empty; say what is meant, or leave it out")));
         }
         if let Some(most) = bound("maxLength").filter(|most| length > *most) {
-            return Err(Fault::malformed(format!("{name} is longer than {most} characters")));
+            return Err(OpFault::malformed(format!("{name} is longer than {most} characters")));
         }
     }
     Ok(())

@@ -7,26 +7,26 @@ use crate::address::Target;
 use crate::choice::ModelArgs;
 use crate::session::{create, meta, meter};
 use crate::window::MadeEdit;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, change};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
 use komado_core::journal::{Setup, Usage};
 use komado_core::message::{Call, Message};
 use komado_core::session::MetaConfig;
 use komado_core::{Role, Seq, SessionId, ThreadId};
-use komado_engine::engine::Found;
-use komado_engine::exchange::News;
-use komado_engine::exchange::{Conversed, Library};
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::exchange::ExchangeEvent;
+use komado_engine::exchange::{ConversationResult, RecallTools};
 use komado_engine::fit::Resliced;
-use komado_engine::lesson::Window;
+use komado_engine::lesson::ModelWindow;
 use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::{Error as Engine, Thread};
 use komado_provider::Cancel;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Ask a model one question in a session, or in a new one.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Ask {
+pub struct AskModel {
     /// The session or its address; a new one when left out.
     pub session: Option<String>,
     /// The thread; the root when left out.
@@ -41,9 +41,9 @@ pub struct Ask {
     pub model: ModelArgs,
 }
 
-impl Ask {
+impl AskModel {
     /// Asks, while `listener` hears what happens.
-    pub fn hear(self, context: &Context, listener: &mut dyn Listener) -> Outcome<Answered> {
+    pub fn hear(self, context: &OperationContext, listener: &mut dyn AskListener) -> OpResult<AskResult> {
         let Self { session, thread, question, beginning, model } = self;
         let at = session.map(|session| Target { session: Some(session), thread, seq: None });
         let conversation = Conversation::open(context, at, model.into(), beginning)?;
@@ -51,14 +51,14 @@ impl Ask {
     }
 }
 
-impl Operation for Ask {
-    const ABOUT: About = About::add("ask", "Ask a model");
+impl Operation for AskModel {
+    const ABOUT: OperationLabel = OperationLabel::add("ask", "Ask a model");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("ask", "the gateway serves models over HTTP, streamed, and counts them by key")
             .not_mcp("a client of MCP is asked by a model of its own");
-    type Output = Answered;
+    type Output = AskResult;
 
-    fn run(self, context: &Context) -> Outcome<Answered> {
+    fn run(self, context: &OperationContext) -> OpResult<AskResult> {
         let answered = self.hear(context, &mut Silent)?;
         answered.check().map(|()| answered)
     }
@@ -79,7 +79,7 @@ pub struct Beginning {
 /// A conversation.
 pub struct Conversation {
     /// Where it is.
-    pub found: Found,
+    pub found: ResolvedAddress,
     /// What was chosen of the model.
     pub choice: ModelChoice,
     /// The model that is asked.
@@ -89,18 +89,18 @@ pub struct Conversation {
 impl Conversation {
     /// Goes on with a thread, or makes a session. Which model is asked is known before anything is made.
     pub fn open(
-        context: &Context,
+        context: &OperationContext,
         at: Option<Target>,
         choice: ModelChoice,
         beginning: Beginning,
-    ) -> Outcome<Self> {
+    ) -> OpResult<Self> {
         let Some(at) = at else {
             let model = context.models().resolve(&MetaConfig::default(), &choice)?;
             return Ok(Self { found: make(context, &model, beginning)?, choice, model });
         };
         let (found, session) = context.find_row(at)?;
         if beginning.system.is_some() || beginning.tools {
-            return Err(Fault::usage(format!(
+            return Err(OpFault::usage(format!(
                 "--system and --tools are for a new session; `komado setup {}` changes what stands before this one",
                 change::name(&found)
             )));
@@ -116,23 +116,23 @@ impl Conversation {
     /// Says `question`, if there is one, asks the model, and journals what it answers.
     pub fn ask(
         &self,
-        context: &Context,
+        context: &OperationContext,
         question: Option<String>,
-        listener: &mut dyn Listener,
-    ) -> Outcome<Answered> {
+        listener: &mut dyn AskListener,
+    ) -> OpResult<AskResult> {
         listener.begun(&self.found);
-        let mut thread = context.open(&self.found, Mode::Write)?;
+        let mut thread = context.open(&self.found, OpenMode::Write)?;
         self.ask_in(context, &mut thread, question, listener)
     }
 
     /// The same in a thread that is open.
     pub fn ask_in(
         &self,
-        context: &Context,
+        context: &OperationContext,
         thread: &mut Thread<'_>,
         question: Option<String>,
-        listener: &mut dyn Listener,
-    ) -> Outcome<Answered> {
+        listener: &mut dyn AskListener,
+    ) -> OpResult<AskResult> {
         let before = thread.last();
         match question {
             Some(question) => {
@@ -155,19 +155,19 @@ impl Conversation {
             models.summariser(session, meter, &self.choice, Some(&self.model), &asking.cancel)?;
         let mut ladder = context.config.models.summaries.ladder(budget, writer.by());
         let (mut edits, mut slices) = (Vec::new(), Vec::new());
-        let mut hear = |news: News<'_>| {
-            if let News::Fitted(fitted) = &news {
+        let mut hear = |news: ExchangeEvent<'_>| {
+            if let ExchangeEvent::Fitted(fitted) = &news {
                 slices.extend(fitted.share);
                 edits.extend(fitted.done.iter().map(|edit| MadeEdit::of(&self.found, edit)));
             }
             listener.news(news);
         };
-        let conversed = thread.converse(&asking, &mut ladder, &mut Library, &mut hear);
+        let conversed = thread.converse(&asking, &mut ladder, &mut RecallTools, &mut hear);
         context.settle(thread);
         let conversed = conversed.map_err(|error| self.fault(error, before))?;
-        let Conversed { turned, turns, attempts, open, gave_up } = conversed;
-        let Window { tokens: window, told } = self.model.window;
-        let answered = Answered {
+        let ConversationResult { turned, turns, attempts, open, gave_up } = conversed;
+        let ModelWindow { tokens: window, told } = self.model.window;
+        let answered = AskResult {
             session: self.found.session.to_string(),
             thread: self.found.thread.to_string(),
             seq: turned.seq,
@@ -192,10 +192,10 @@ impl Conversation {
     }
 
     /// What went wrong; what was said before it is kept, and that is told where it would be in the way.
-    fn fault(&self, error: Engine, before: u32) -> Fault {
+    fn fault(&self, error: Engine, before: u32) -> OpFault {
         let is_large = matches!(error, Engine::Floor(_));
         let fault = match error {
-            Engine::Unanswered { .. } => Fault::failed(error.to_string()),
+            Engine::Unanswered { .. } => OpFault::failed(error.to_string()),
             other => other.into(),
         };
         let back = format!("`{}` takes the question back", change::rewind_to(&self.found, before));
@@ -204,21 +204,25 @@ impl Conversation {
 }
 
 /// Makes the session of a conversation.
-fn make(context: &Context, model: &ResolvedModel, beginning: Beginning) -> Outcome<Found> {
+fn make(
+    context: &OperationContext,
+    model: &ResolvedModel,
+    beginning: Beginning,
+) -> OpResult<ResolvedAddress> {
     let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
     let mut config = model.config();
     let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
     config.meter = meter(context, None, named)?.name().to_owned();
     config.compression_threshold = Some(context.config.compression_threshold);
     let setup = Setup { system: beginning.system, ..Setup::default() };
-    let setup = if beginning.tools { Library::offered(setup) } else { setup };
+    let setup = if beginning.tools { RecallTools::offered(setup) } else { setup };
     create(context, &meta(context, &session, config), setup)?;
-    Ok(Found { session, thread: ThreadId::root(), seq: None })
+    Ok(ResolvedAddress { session, thread: ThreadId::root(), seq: None })
 }
 
 /// What a model answered.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Answered {
+pub struct AskResult {
     /// The session.
     pub session: String,
     /// The thread.
@@ -275,17 +279,17 @@ impl From<Call> for AskedCall {
     }
 }
 
-impl Answered {
+impl AskResult {
     /// True when the model neither said nor called anything.
     pub fn is_silent(&self) -> bool {
         self.text.trim().is_empty() && self.calls.is_empty() && !self.gave_up
     }
 
     /// Refuses an answer that says nothing because the model did not stop calling tools.
-    pub fn check(&self) -> Outcome {
+    pub fn check(&self) -> OpResult {
         match self.gave_up {
             false => Ok(()),
-            true => Err(Fault::failed(format!(
+            true => Err(OpFault::failed(format!(
                 "the model called tools for {} turns and said nothing",
                 self.turns
             ))),
@@ -300,18 +304,18 @@ fn refusal(message: &Message) -> Option<String> {
 }
 
 /// Hears what happens while a question is answered, and may stop it.
-pub trait Listener {
+pub trait AskListener {
     /// The thread is known, and nothing was said in it yet.
-    fn begun(&mut self, _found: &Found) {}
+    fn begun(&mut self, _found: &ResolvedAddress) {}
 
     /// The question is in the journal.
     fn kept(&mut self) {}
 
     /// Something happens.
-    fn news(&mut self, _news: News<'_>) {}
+    fn news(&mut self, _news: ExchangeEvent<'_>) {}
 
     /// The answer is in the journal.
-    fn answered(&mut self, _answered: &Answered) {}
+    fn answered(&mut self, _answered: &AskResult) {}
 
     /// What stops the requests that follow.
     fn cancel(&mut self) -> Cancel {
@@ -323,4 +327,4 @@ pub trait Listener {
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 
-impl Listener for Silent {}
+impl AskListener for Silent {}

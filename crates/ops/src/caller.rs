@@ -1,15 +1,15 @@
 //! Who calls, and which sessions they may see.
 
-use crate::{Fault, Outcome};
+use crate::{OpFault, OpResult};
 use komado_core::SessionId;
 use komado_core::session::Session;
-use komado_engine::place::Sight;
+use komado_engine::place::VisibleSessions;
 use komado_engine::user::{is_standing, standing};
 use komado_store::Job;
 
 /// Who calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Caller {
+pub struct ApiCaller {
     /// The name of the key; `None` where none is asked for.
     pub key: Option<String>,
     /// Whose sessions are made.
@@ -24,7 +24,7 @@ pub struct Caller {
     pub concurrency: Option<u32>,
 }
 
-impl Caller {
+impl ApiCaller {
     /// The owner of the machine, who may do everything.
     pub fn owner() -> Self {
         Self { sees_all: true, ..Self::default() }
@@ -53,19 +53,19 @@ impl Caller {
 
     /// Whose sessions are read where `asked` is asked for; `None` for those of all. A caller who sees only their own is not
     /// made to wait for all others.
-    pub fn whose(&self, asked: Option<String>) -> Outcome<Option<String>> {
+    pub fn whose(&self, asked: Option<String>) -> OpResult<Option<String>> {
         match asked {
             Some(user) if !self.sees_all && self.user.as_ref() != Some(&user) => {
                 let why = format!("this key does not see the sessions of user {user:?}; leave user out");
-                Err(Fault::forbidden(why))
+                Err(OpFault::forbidden(why))
             }
             asked => Ok(asked.or_else(|| self.only_user())),
         }
     }
 
     /// Which sessions may be seen and changed; `None` for all.
-    pub fn sight(&self) -> Option<Sight> {
-        let own = || Sight { user: self.user.clone(), sessions: self.sessions.clone() };
+    pub fn sight(&self) -> Option<VisibleSessions> {
+        let own = || VisibleSessions { user: self.user.clone(), sessions: self.sessions.clone() };
         (!self.sees_all).then(own)
     }
 }

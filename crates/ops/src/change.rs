@@ -1,16 +1,16 @@
 //! What every change tells: what was done, what it did to the window, and how to undo it.
 
-use crate::{Context, Outcome};
+use crate::{OpResult, OperationContext};
 use komado_core::Seq;
 use komado_engine::Thread;
-use komado_engine::engine::Found;
-use komado_store::Mode;
+use komado_engine::engine::ResolvedAddress;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A change that was made to what the model sees.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Changed {
+pub struct ChangedView {
     /// The session.
     pub session: String,
     /// The thread.
@@ -31,16 +31,16 @@ pub struct Changed {
 
 /// Opens the thread for writing, makes one change and settles.
 pub fn make(
-    context: &Context,
-    found: &Found,
+    context: &OperationContext,
+    found: &ResolvedAddress,
     op: &'static str,
     edit: impl FnOnce(&mut Thread<'_>) -> komado_engine::Result<Seq>,
-) -> Outcome<Changed> {
-    let mut thread = context.open(found, Mode::Write)?;
+) -> OpResult<ChangedView> {
+    let mut thread = context.open(found, OpenMode::Write)?;
     let tokens_before = thread.view().tokens();
     let seq = edit(&mut thread)?;
     context.settle(&mut thread);
-    Ok(Changed {
+    Ok(ChangedView {
         session: found.session.to_string(),
         thread: found.thread.to_string(),
         seq,
@@ -52,7 +52,7 @@ pub fn make(
     })
 }
 
-impl Changed {
+impl ChangedView {
     /// The same, told for people, with the command that undoes it.
     #[must_use]
     pub fn told(self, what: impl Into<String>, undo: String) -> Self {
@@ -61,7 +61,7 @@ impl Changed {
 }
 
 /// `session` or `session/thread`, short enough to type and long enough to find.
-pub fn name(found: &Found) -> String {
+pub fn name(found: &ResolvedAddress) -> String {
     match found.thread.is_root() {
         true => found.session.to_string(),
         false => format!("{}/{}", found.session, found.thread),
@@ -69,16 +69,16 @@ pub fn name(found: &Found) -> String {
 }
 
 /// The command that goes back to entry `seq`.
-pub fn rewind_to(found: &Found, seq: Seq) -> String {
+pub fn rewind_to(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado rewind {}@{seq}", name(found))
 }
 
 /// The command that takes back the entry `seq` and everything after it.
-pub fn rewind_before(found: &Found, seq: Seq) -> String {
+pub fn rewind_before(found: &ResolvedAddress, seq: Seq) -> String {
     rewind_to(found, seq - 1)
 }
 
 /// The command that takes back the edit `seq`.
-pub fn revert(found: &Found, seq: Seq) -> String {
+pub fn revert(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado revert {}@{seq}", name(found))
 }

@@ -5,7 +5,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use komado_engine::model::ModelChoice;
-use komado_provider::Form;
+use komado_provider::ResponseForm;
 
 /// Which model is asked; what is left out is the session's, then the settings'.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -38,7 +38,7 @@ impl From<ModelArgs> for ModelChoice {
             window: args.window,
             base_url: args.base_url,
             max_tokens: args.max_tokens,
-            form: args.no_stream.then_some(Form::Whole),
+            form: args.no_stream.then_some(ResponseForm::Whole),
             scripted_window: None,
         }
     }

@@ -1,6 +1,6 @@
 //! Times: as every file of ours writes them, and as people write them.
 
-use crate::{Fault, Outcome};
+use crate::{OpFault, OpResult};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -23,20 +23,20 @@ pub fn seconds_between(from: &str, to: &str) -> Option<f64> {
 }
 
 /// The first moment that is meant.
-pub(crate) fn since(text: &str, now: &str) -> Outcome<String> {
+pub(crate) fn since(text: &str, now: &str) -> OpResult<String> {
     time("since", text, now, SignedDuration::ZERO)
 }
 
 /// The last moment that is meant: of a day, its end.
-pub(crate) fn until(text: &str, now: &str) -> Outcome<String> {
+pub(crate) fn until(text: &str, now: &str) -> OpResult<String> {
     time("until", text, now, SignedDuration::from_hours(24) - SignedDuration::from_micros(1))
 }
 
 /// A time as entries write it; of a whole day the moment `into` it.
-fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> Outcome<String> {
+fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<String> {
     let wrong = || {
         let forms = "2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago";
-        Fault::usage(format!("{name} {text:?} is no time; write {forms}"))
+        OpFault::usage(format!("{name} {text:?} is no time; write {forms}"))
     };
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(stamp(time));

@@ -1,7 +1,7 @@
 //! Each setting, its value, and where that came from.
 
-use crate::{About, Context, Interfaces, Operation, Outcome};
-use komado_config::origin::Row;
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel};
+use komado_config::origin::SettingRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,32 +18,35 @@ pub struct ShowConfig {
 
 /// The settings in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-pub struct Settings {
+pub struct ShownSettings {
     /// The file that was read.
     pub file: Option<String>,
     /// Why a file of the working folder was not.
     pub left_out: Option<String>,
     /// Each setting.
-    pub items: Vec<Row>,
+    pub items: Vec<SettingRow>,
     /// Every setting there is, where that was asked for: a Markdown table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
 impl Operation for ShowConfig {
-    const ABOUT: About = About::read("config", "Show each setting and where it came from");
+    const ABOUT: OperationLabel = OperationLabel::read("config", "Show each setting and where it came from");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
-    type Output = Settings;
+    type Output = ShownSettings;
 
-    fn run(self, context: &Context) -> Outcome<Settings> {
+    fn run(self, context: &OperationContext) -> OpResult<ShownSettings> {
         if self.reference {
-            return Ok(Settings { reference: Some(komado_config::reference()), ..Settings::default() });
+            return Ok(ShownSettings {
+                reference: Some(komado_config::reference()),
+                ..ShownSettings::default()
+            });
         }
         let config = &context.config;
         let prefix = self.prefix.unwrap_or_default();
         let items = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix));
-        Ok(Settings {
+        Ok(ShownSettings {
             file: config.file.as_ref().map(|path| path.display().to_string()),
             left_out: config.unconsented.as_ref().map(ToString::to_string),
             items: items.collect(),

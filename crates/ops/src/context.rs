@@ -1,15 +1,15 @@
 //! What every operation needs: settings, store and engine, who calls, and what is changed at the same time.
 
 use crate::address::Target;
-use crate::stream::Sink;
-use crate::{Caller, Exit, Fault, Missing, Operation, Outcome, Streamed};
+use crate::stream::StreamSink;
+use crate::{ApiCaller, FaultKind, Missing, OpFault, OpResult, Operation, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
-use komado_engine::engine::Found;
+use komado_engine::engine::ResolvedAddress;
 use komado_engine::model::ModelResolver;
 use komado_engine::{Engine, Thread};
-use komado_store::{FileStore, Mode, Query, Store};
+use komado_store::{FileStore, OpenMode, SessionQuery, Store};
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -33,22 +33,22 @@ pub enum Naming {
 pub type OpenedStore = (Arc<dyn Store>, Option<Arc<FileStore>>);
 
 /// Opens the store at an address, as the argument of a name gives it.
-type OpenStore = dyn Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync;
+type OpenStore = dyn Fn(&str, &str) -> OpResult<OpenedStore> + Send + Sync;
 
 /// What is beside the store in the base folder, and belongs to an interface.
 pub trait BaseFolder: Send + Sync {
     /// Makes the folder the owner's before something is put into it.
-    fn claim(&self) -> Outcome;
+    fn claim(&self) -> OpResult;
     /// Forgets what is kept there about a session.
-    fn forget_session(&self, id: &SessionId) -> Outcome;
+    fn forget_session(&self, id: &SessionId) -> OpResult;
 }
 
 /// What an operation reads beside its request, such as an export.
-pub type Input = Box<dyn BufRead + Send>;
+pub type RequestInput = Box<dyn BufRead + Send>;
 
 /// What a call is run in. One is made for each call; they share what outlives it.
 #[derive(Clone)]
-pub struct Context {
+pub struct OperationContext {
     /// The engine over the store.
     pub engine: Engine,
     /// The settings.
@@ -56,29 +56,29 @@ pub struct Context {
     /// The file store, when that is the one in use.
     pub files: Option<Arc<FileStore>>,
     /// Who calls.
-    pub caller: Caller,
+    pub caller: ApiCaller,
     /// How sessions may be named.
     pub naming: Naming,
     /// True where callers come over a network.
     is_served: bool,
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
-    progress: Arc<dyn Fn(Progress) -> Outcome + Send + Sync>,
+    progress: Arc<dyn Fn(OperationProgress) -> OpResult + Send + Sync>,
     folder: Option<Arc<dyn BaseFolder>>,
     stores: Option<Arc<OpenStore>>,
     /// Hears of entries before they are durable.
-    plan: Arc<dyn Fn(&Planned) -> Outcome + Send + Sync>,
+    plan: Arc<dyn Fn(&PlannedEntries) -> OpResult + Send + Sync>,
     /// What an operation reads beside its request.
-    input: Arc<Mutex<Option<Input>>>,
+    input: Arc<Mutex<Option<RequestInput>>>,
     /// The thread that was last opened to be changed.
-    changing: Arc<Mutex<Option<Found>>>,
+    changing: Arc<Mutex<Option<ResolvedAddress>>>,
     /// The row of the session that the call is about, where it was read already.
     known: Option<Arc<Session>>,
 }
 
 /// What an operation will journal, and what it will answer then.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Planned {
+pub struct PlannedEntries {
     /// The first entry that says what was sent.
     pub seq: Seq,
     /// The digest of its line.
@@ -96,7 +96,7 @@ struct Shared {
     report: Arc<Mutex<()>>,
 }
 
-impl Context {
+impl OperationContext {
     /// For the owner of the machine. What people should know meanwhile goes to `notes`, line by line.
     pub fn new(
         engine: Engine,
@@ -108,7 +108,7 @@ impl Context {
             engine,
             config,
             files,
-            caller: Caller::owner(),
+            caller: ApiCaller::owner(),
             naming: Naming::Prefix { default: None },
             is_served: false,
             shared: Arc::default(),
@@ -132,7 +132,7 @@ impl Context {
 
     /// The same for another caller.
     #[must_use]
-    pub fn of(&self, caller: Caller, naming: Naming) -> Self {
+    pub fn of(&self, caller: ApiCaller, naming: Naming) -> Self {
         Self { caller, naming, changing: Arc::default(), progress: Arc::new(|_| Ok(())), ..self.clone() }
     }
 
@@ -149,12 +149,12 @@ impl Context {
     }
 
     /// Runs an operation. Where it fails because a thread is closed, the failure says how to open it again.
-    pub fn run<O: Operation>(&self, operation: O) -> Outcome<O::Output> {
+    pub fn run<O: Operation>(&self, operation: O) -> OpResult<O::Output> {
         operation.run(self).map_err(|fault| self.explained(fault))
     }
 
     /// Runs an operation whose result is streamed.
-    pub fn stream<S: Streamed>(&self, operation: S, to: &mut dyn Sink<S>) -> Outcome {
+    pub fn stream<S: Streamed>(&self, operation: S, to: &mut dyn StreamSink<S>) -> OpResult {
         operation.run(self, to).map_err(|fault| self.explained(fault))
     }
 
@@ -165,7 +165,7 @@ impl Context {
 
     /// The same where `show` hears how far a long operation has come; what it refuses ends the operation.
     #[must_use]
-    pub fn showing(self, show: impl Fn(Progress) -> Outcome + Send + Sync + 'static) -> Self {
+    pub fn showing(self, show: impl Fn(OperationProgress) -> OpResult + Send + Sync + 'static) -> Self {
         Self { progress: Arc::new(show), ..self }
     }
 
@@ -177,41 +177,41 @@ impl Context {
 
     /// The same, where `open` opens the store at an address, as the argument of a name gives it.
     #[must_use]
-    pub fn opening(self, open: impl Fn(&str, &str) -> Outcome<OpenedStore> + Send + Sync + 'static) -> Self {
+    pub fn opening(self, open: impl Fn(&str, &str) -> OpResult<OpenedStore> + Send + Sync + 'static) -> Self {
         Self { stores: Some(Arc::new(open)), ..self }
     }
 
     /// Opens the store at `url`, as the argument `by` gives it.
-    pub fn open_store(&self, url: &str, by: &str) -> Outcome<OpenedStore> {
+    pub fn open_store(&self, url: &str, by: &str) -> OpResult<OpenedStore> {
         match &self.stores {
             Some(open) => open(url, by),
-            None => Err(Fault::usage("no other store is opened here")),
+            None => Err(OpFault::usage("no other store is opened here")),
         }
     }
 
     /// Makes the base folder the owner's before something is put into it.
-    pub fn claim(&self) -> Outcome {
+    pub fn claim(&self) -> OpResult {
         self.folder.as_ref().map_or(Ok(()), |folder| folder.claim())
     }
 
     /// Forgets what is kept about a session beside the store.
-    pub fn forget_session(&self, id: &SessionId) -> Outcome {
+    pub fn forget_session(&self, id: &SessionId) -> OpResult {
         self.folder.as_ref().map_or(Ok(()), |folder| folder.forget_session(id))
     }
 
     /// Tells how far a long operation has come. A failure means that its result is no longer wanted.
-    pub fn progress(&self, at: Progress) -> Outcome {
+    pub fn progress(&self, at: OperationProgress) -> OpResult {
         (self.progress)(at)
     }
 
     /// The same, where `plan` hears of entries before they are made durable; what it refuses is not done.
     #[must_use]
-    pub fn planning(self, plan: impl Fn(&Planned) -> Outcome + Send + Sync + 'static) -> Self {
+    pub fn planning(self, plan: impl Fn(&PlannedEntries) -> OpResult + Send + Sync + 'static) -> Self {
         Self { plan: Arc::new(plan), ..self }
     }
 
     /// Tells of entries that will be made durable now.
-    pub(crate) fn plan(&self, planned: &Planned) -> Outcome {
+    pub(crate) fn plan(&self, planned: &PlannedEntries) -> OpResult {
         (self.plan)(planned)
     }
 
@@ -222,9 +222,9 @@ impl Context {
     }
 
     /// What is to be read beside the request; it is there once.
-    pub(crate) fn input(&self) -> Outcome<Input> {
+    pub(crate) fn input(&self) -> OpResult<RequestInput> {
         let input = self.input.lock().unwrap_or_else(PoisonError::into_inner).take();
-        input.ok_or_else(|| Fault::usage("there is nothing to read; send it with the request"))
+        input.ok_or_else(|| OpFault::usage("there is nothing to read; send it with the request"))
     }
 
     /// Resolves models as the settings say.
@@ -233,12 +233,12 @@ impl Context {
     }
 
     /// The thread or entry that a request means, among what the caller may see.
-    pub fn find(&self, given: impl Into<Target>) -> Outcome<Found> {
+    pub fn find(&self, given: impl Into<Target>) -> OpResult<ResolvedAddress> {
         self.locate(given.into()).map(|(found, _)| found)
     }
 
     /// The same with the session's row, for an operation that changes what is now.
-    pub(crate) fn find_row(&self, given: impl Into<Target>) -> Outcome<(Found, Session)> {
+    pub(crate) fn find_row(&self, given: impl Into<Target>) -> OpResult<(ResolvedAddress, Session)> {
         let (found, row) = self.locate(given.into())?;
         let found = check_now(found)?;
         let row = row.map_or_else(|| self.session(&found.session), Ok)?;
@@ -246,12 +246,12 @@ impl Context {
     }
 
     /// The same, and the context for what is done there: the session's row is not read again in it.
-    pub(crate) fn find_once(&self, given: Target) -> Outcome<(Found, Self)> {
+    pub(crate) fn find_once(&self, given: Target) -> OpResult<(ResolvedAddress, Self)> {
         let (found, row) = self.locate(given)?;
         Ok((found, Self { known: row.map(Arc::new), ..self.clone() }))
     }
 
-    fn locate(&self, given: Target) -> Outcome<(Found, Option<Session>)> {
+    fn locate(&self, given: Target) -> OpResult<(ResolvedAddress, Option<Session>)> {
         let Target { session, thread, seq } = given;
         let whole = |session| Address { session, thread: None, seq: None };
         let address = match (session, &self.naming) {
@@ -263,20 +263,20 @@ impl Context {
         let thread = thread.map(|id| self.named(ThreadId::new(id))).transpose()?.or(address.thread);
         let (session, row) = self.look_up(&address.session)?;
         let thread = self.find_thread(&session, thread)?;
-        Ok((Found { session, thread, seq: seq.or(address.seq) }, row))
+        Ok((ResolvedAddress { session, thread, seq: seq.or(address.seq) }, row))
     }
 
     /// A name that was given. Where names are given in full, one that cannot be a name does not fit the schema.
-    fn named<T>(&self, name: Result<T, BadId>) -> Outcome<T> {
+    fn named<T>(&self, name: Result<T, BadId>) -> OpResult<T> {
         name.map_err(|error| match self.naming {
-            Naming::Exact => Fault::malformed(error.to_string()),
+            Naming::Exact => OpFault::malformed(error.to_string()),
             Naming::Prefix { .. } => error.into(),
         })
     }
 
     /// A name for a session that is to be made: refused where it is taken by one that the caller may not see, or kept for
     /// another user.
-    pub fn free_name(&self, id: &str) -> Outcome<SessionId> {
+    pub fn free_name(&self, id: &str) -> OpResult<SessionId> {
         let name = self.named(SessionId::new(id))?;
         let is_free = match self.engine.session(&name) {
             Ok(session) => self.caller.may_see(&session),
@@ -284,7 +284,7 @@ impl Context {
         };
         match is_free {
             true => Ok(name),
-            false => Err(Fault::forbidden(format!(
+            false => Err(OpFault::forbidden(format!(
                 "the name {id:?} cannot be used; choose another one, or leave it out"
             ))),
         }
@@ -303,22 +303,22 @@ impl Context {
     }
 
     /// The same for an operation that changes what is now: a moment in the past cannot be meant.
-    pub fn find_now(&self, given: impl Into<Target>) -> Outcome<Found> {
+    pub fn find_now(&self, given: impl Into<Target>) -> OpResult<ResolvedAddress> {
         check_now(self.find(given)?)
     }
 
     /// The one session there is.
-    fn only_session(&self) -> Outcome<SessionId> {
-        match &self.visible_sessions(Query::default(), 2)?[..] {
+    fn only_session(&self) -> OpResult<SessionId> {
+        match &self.visible_sessions(SessionQuery::default(), 2)?[..] {
             [session] => Ok(SessionId::new(session.meta.uuid.as_str())?),
-            [] => Err(Fault::not_found("there is no session yet; `new` makes one")),
-            _ => Err(Fault::usage("say which session is meant: `sessions` lists them")),
+            [] => Err(OpFault::not_found("there is no session yet; `new` makes one")),
+            _ => Err(OpFault::usage("say which session is meant: `sessions` lists them")),
         }
     }
 
     /// The first sessions of a query that the caller may see, in the order they were made.
-    pub fn visible_sessions(&self, query: Query, most: usize) -> Outcome<Vec<Session>> {
-        let (mut query, mut seen) = (Query { limit: PAGE, ..query }, Vec::new());
+    pub fn visible_sessions(&self, query: SessionQuery, most: usize) -> OpResult<Vec<Session>> {
+        let (mut query, mut seen) = (SessionQuery { limit: PAGE, ..query }, Vec::new());
         loop {
             let page = self.engine.store().sessions(&query)?;
             let is_last = page.len() < PAGE;
@@ -332,12 +332,12 @@ impl Context {
     }
 
     /// A session by its name. One that may not be seen and one that is not there are told alike.
-    pub fn find_session(&self, given: &SessionId) -> Outcome<SessionId> {
+    pub fn find_session(&self, given: &SessionId) -> OpResult<SessionId> {
         self.look_up(given).map(|(session, _)| session)
     }
 
     /// The same, with its row where that had to be read.
-    fn look_up(&self, given: &SessionId) -> Outcome<(SessionId, Option<Session>)> {
+    fn look_up(&self, given: &SessionId) -> OpResult<(SessionId, Option<Session>)> {
         if self.known(given).is_some() {
             return Ok((given.clone(), None));
         }
@@ -348,7 +348,7 @@ impl Context {
             let address = Address { session: given.clone(), thread: None, seq: None };
             return Ok((self.engine.find(&address)?.session, None));
         }
-        let query = Query { prefix: Some(given.to_string()), ..Query::default() };
+        let query = SessionQuery { prefix: Some(given.to_string()), ..SessionQuery::default() };
         let mut fits = self.engine.store().sessions(&query)?;
         fits.retain(|session| self.caller.may_see(session));
         let exact = fits.iter().find(|session| session.meta.uuid == given.as_str());
@@ -356,8 +356,8 @@ impl Context {
             (Some(session), _) | (None, [session]) => {
                 Ok((SessionId::new(session.meta.uuid.as_str())?, Some(session.clone())))
             }
-            (None, []) => Err(Fault::missing(Missing::Session(given.to_string()))),
-            (None, _) => Err(Fault::not_found(format!("{given} fits several sessions; write more of it"))),
+            (None, []) => Err(OpFault::missing(Missing::Session(given.to_string()))),
+            (None, _) => Err(OpFault::not_found(format!("{given} fits several sessions; write more of it"))),
         }
     }
 
@@ -365,7 +365,7 @@ impl Context {
         self.known.as_deref().filter(|row| row.meta.uuid == id.as_str())
     }
 
-    fn find_thread(&self, session: &SessionId, given: Option<ThreadId>) -> Outcome<ThreadId> {
+    fn find_thread(&self, session: &SessionId, given: Option<ThreadId>) -> OpResult<ThreadId> {
         let Some(given) = given else { return Ok(ThreadId::root()) };
         if self.naming != Naming::Exact {
             let address = Address { session: session.clone(), thread: Some(given), seq: None };
@@ -374,13 +374,13 @@ impl Context {
         let all = self.engine.store().threads(session)?;
         match all.iter().any(|header| header.thread == given) {
             true => Ok(given),
-            false => Err(Fault::missing(Missing::Thread(session.to_string(), given.to_string()))),
+            false => Err(OpFault::missing(Missing::Thread(session.to_string(), given.to_string()))),
         }
     }
 
     /// A session's row, if the caller may see it.
-    pub fn session(&self, id: &SessionId) -> Outcome<Session> {
-        let missing = || Fault::missing(Missing::Session(id.to_string()));
+    pub fn session(&self, id: &SessionId) -> OpResult<Session> {
+        let missing = || OpFault::missing(Missing::Session(id.to_string()));
         match self.engine.session(id) {
             Ok(session) if self.caller.may_see(&session) => Ok(session),
             Ok(_) => Err(missing()),
@@ -394,10 +394,10 @@ impl Context {
     }
 
     /// Opens a thread, and notes what had to be put right.
-    pub fn open(&self, found: &Found, mode: Mode) -> Outcome<Thread<'_>> {
+    pub fn open(&self, found: &ResolvedAddress, mode: OpenMode) -> OpResult<Thread<'_>> {
         let config = self.known(&found.session).map(|row| row.meta.config.clone());
         let mut thread = self.engine.open_known(&found.session, &found.thread, mode, config)?;
-        if mode != Mode::Read {
+        if mode != OpenMode::Read {
             *self.changing.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
             let limits = self.models().output_limits(&thread);
             thread = thread.clipping(limits);
@@ -437,26 +437,26 @@ impl Context {
     }
 
     /// Runs what reads every session there is; one such call runs at a time.
-    pub fn report<T>(&self, make: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    pub fn report<T>(&self, make: impl FnOnce() -> OpResult<T>) -> OpResult<T> {
         let Ok(_held) = self.shared.report.try_lock() else {
             let why = "a report is being made, and one is made at a time; ask again in a moment";
-            return Err(Fault::new(Exit::TooMany, why));
+            return Err(OpFault::new(FaultKind::TooMany, why));
         };
         make()
     }
 
     /// Refuses what only a caller who sees all sessions may do.
-    pub fn check_sees_all(&self) -> Outcome {
+    pub fn check_sees_all(&self) -> OpResult {
         match self.caller.sees_all {
             true => Ok(()),
-            false => Err(Fault::forbidden(
+            false => Err(OpFault::forbidden(
                 "this is about all sessions, and this key does not see all; `komado key add --sees all` makes one that does",
             )),
         }
     }
 
     /// What went wrong; where it is that a thread was closed, with the command that opens it again.
-    pub fn explained(&self, fault: Fault) -> Fault {
+    pub fn explained(&self, fault: OpFault) -> OpFault {
         if !fault.is_closed() {
             return fault;
         }
@@ -472,21 +472,21 @@ impl Context {
 }
 
 /// Refuses a moment in the past.
-fn check_now(found: Found) -> Outcome<Found> {
+fn check_now(found: ResolvedAddress) -> OpResult<ResolvedAddress> {
     match found.seq {
-        Some(seq) => Err(Fault::usage(crate::address::past(seq))),
+        Some(seq) => Err(OpFault::usage(crate::address::past(seq))),
         None => Ok(found),
     }
 }
 
 /// Where a session stands in the order they were made.
-fn place(session: &Session) -> Outcome<(String, SessionId)> {
+fn place(session: &Session) -> OpResult<(String, SessionId)> {
     Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
 }
 
 /// How far a long operation has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum OperationProgress {
     /// The index of what was said is brought up to date.
     Indexing {
         /// Entries that are in it.

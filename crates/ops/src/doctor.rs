@@ -7,13 +7,13 @@
 
 use crate::address::AtSession;
 use crate::clock::days_ago;
-use crate::{About, Context, Interfaces, Operation, Outcome, Progress};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, OperationProgress};
 use komado_agent::task::Task;
 use komado_core::session::{Session, State};
 use komado_core::{Address, BadId, SessionId};
 use komado_engine::Error;
 use komado_engine::export::unfinished;
-use komado_store::{Mode, Query, Queued, Stage, Vitals};
+use komado_store::{JobStage, OpenMode, QueuedJob, SessionQuery, StoreHealthFigures};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -38,12 +38,12 @@ fn address(text: &str) -> Result<String, BadId> {
 
 /// What was found.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct Checked {
+pub struct CheckResult {
     /// What is to be known, in the order it was found.
-    pub items: Vec<Finding>,
+    pub items: Vec<CheckFinding>,
     /// How much was looked at.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: CheckCounts,
     /// Rows of the table of sessions, where it was made again.
     #[serde(skip)]
     pub rebuilt: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Checked {
 
 /// How much was looked at, and how much of it is not as it should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-pub struct Counts {
+pub struct CheckCounts {
     /// Sessions that were checked.
     pub sessions: u64,
     /// What was put right, or was not as it should be.
@@ -69,7 +69,7 @@ pub struct Counts {
 /// Something that is to be known.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Finding {
+pub enum CheckFinding {
     /// How a store on a server is doing.
     Store {
         /// Its own figures.
@@ -90,7 +90,7 @@ pub enum Finding {
     /// The queue, which cannot be read.
     Queue {
         /// What is wrong with it.
-        queue: Unreadable,
+        queue: UnreadableQueue,
     },
     /// A job of the queue.
     Job {
@@ -109,7 +109,7 @@ pub enum Finding {
 
 /// Why something cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Unreadable {
+pub struct UnreadableQueue {
     /// Why.
     pub error: String,
 }
@@ -119,23 +119,24 @@ pub struct Unreadable {
 pub struct StoreHealth {
     /// Its figures.
     #[serde(flatten)]
-    pub vitals: Vitals,
+    pub vitals: StoreHealthFigures,
     /// How long it took to say so, in milliseconds.
     pub round_trip_ms: f64,
 }
 
 impl Operation for Doctor {
-    const ABOUT: About = About::read("doctor", "Check everything");
+    const ABOUT: OperationLabel = OperationLabel::read("doctor", "Check everything");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "doctor",
         "it puts right what it can as it looks; the operator of a store runs it",
     );
-    type Output = Checked;
+    type Output = CheckResult;
 
-    fn run(self, context: &Context) -> Outcome<Checked> {
+    fn run(self, context: &OperationContext) -> OpResult<CheckResult> {
         context.check_sees_all()?;
         context.report(|| {
-            let mut checked = Checked { items: Vec::new(), counts: Counts::default(), rebuilt: None };
+            let mut checked =
+                CheckResult { items: Vec::new(), counts: CheckCounts::default(), rebuilt: None };
             match &context.files {
                 Some(files) => {
                     if self.rebuild {
@@ -143,7 +144,7 @@ impl Operation for Doctor {
                     }
                     files.check_base()?;
                 }
-                None => checked.items.push(Finding::Store { store: health(context)? }),
+                None => checked.items.push(CheckFinding::Store { store: health(context)? }),
             }
             let session = self.session;
             let only = session.map(|session| context.find(&AtSession { session: Some(session) }));
@@ -151,7 +152,7 @@ impl Operation for Doctor {
             let broken = check_all(context, only.as_ref(), self.rebuild, &mut checked)?;
             let found = context.files.as_ref().map(|files| files.take_findings()).unwrap_or_default();
             checked.counts.findings = found.len() as u64;
-            let repaired = found.into_iter().map(|finding| Finding::Repaired { finding });
+            let repaired = found.into_iter().map(|finding| CheckFinding::Repaired { finding });
             checked.items.extend(repaired.chain(broken));
             check_queue(context, only.as_ref(), &mut checked)?;
             Ok(checked)
@@ -160,7 +161,7 @@ impl Operation for Doctor {
 }
 
 /// Asks the store twice and times the second answer: the first may have to connect.
-fn health(context: &Context) -> Outcome<StoreHealth> {
+fn health(context: &OperationContext) -> OpResult<StoreHealth> {
     context.engine.store().vitals()?;
     let begun = Instant::now();
     let vitals = context.engine.store().vitals()?;
@@ -173,22 +174,24 @@ fn milliseconds(took: Duration) -> f64 {
 
 /// Checks the session that was named, or all; gives those that cannot be read.
 fn check_all(
-    context: &Context,
+    context: &OperationContext,
     only: Option<&SessionId>,
     rebuild: bool,
-    checked: &mut Checked,
-) -> Outcome<Vec<Finding>> {
+    checked: &mut CheckResult,
+) -> OpResult<Vec<CheckFinding>> {
     let (mut broken, mut total, mut wanted) = (Vec::new(), None, Ok(()));
     let mut one = |id: &SessionId, total: Option<u64>| -> Result<(), Error> {
         match check(context, id, rebuild) {
             // Nothing is wrong with the session, and the next would be waited for as long.
             Err(Error::Store(error)) if error.is_away() => return Err(error.into()),
-            Err(why) => broken.push(Finding::Session { session: id.to_string(), error: why.to_string() }),
+            Err(why) => {
+                broken.push(CheckFinding::Session { session: id.to_string(), error: why.to_string() })
+            }
             Ok(()) => {}
         }
         checked.counts.sessions += 1;
         if wanted.is_ok() {
-            wanted = context.progress(Progress::Checking { done: checked.counts.sessions, total });
+            wanted = context.progress(OperationProgress::Checking { done: checked.counts.sessions, total });
         }
         Ok(())
     };
@@ -200,7 +203,7 @@ fn check_all(
             total = Some(folders.len() as u64);
             folders.iter().try_for_each(|id| one(id, total))?;
         }
-        (None, None) => context.engine.each_session(Query::default(), |session| {
+        (None, None) => context.engine.each_session(SessionQuery::default(), |session| {
             one(&SessionId::new(session.meta.uuid.as_str())?, total)
         })?,
     }
@@ -210,12 +213,12 @@ fn check_all(
 }
 
 /// Checks a session against its journals, a folder also against the table, then brings what is derived up to date.
-fn check(context: &Context, id: &SessionId, rebuild: bool) -> Result<(), Error> {
+fn check(context: &OperationContext, id: &SessionId, rebuild: bool) -> Result<(), Error> {
     if let Some(files) = &context.files {
         files.check(id)?;
     }
     for header in context.engine.store().threads(id)? {
-        let mut thread = match context.engine.open(id, &header.thread, Mode::Amend) {
+        let mut thread = match context.engine.open(id, &header.thread, OpenMode::Amend) {
             Ok(thread) => thread,
             // The process that writes it keeps it right.
             Err(Error::Store(komado_store::Error::Busy { .. })) => continue,
@@ -239,7 +242,7 @@ fn check(context: &Context, id: &SessionId, rebuild: bool) -> Result<(), Error> 
 const LONG: u32 = 1;
 
 /// Adds every job that is not as it should be; only that of session `only`, when there is one.
-fn check_queue(context: &Context, only: Option<&SessionId>, checked: &mut Checked) -> Outcome {
+fn check_queue(context: &OperationContext, only: Option<&SessionId>, checked: &mut CheckResult) -> OpResult {
     let long_ago = days_ago(LONG);
     for queued in context.engine.jobs() {
         let queued = match queued {
@@ -247,7 +250,9 @@ fn check_queue(context: &Context, only: Option<&SessionId>, checked: &mut Checke
             Err(error) if error.is_away() => return Err(error.into()),
             Err(error) => {
                 checked.counts.unreadable_jobs += 1;
-                checked.items.push(Finding::Queue { queue: Unreadable { error: error.to_string() } });
+                checked
+                    .items
+                    .push(CheckFinding::Queue { queue: UnreadableQueue { error: error.to_string() } });
                 return Ok(());
             }
         };
@@ -259,32 +264,37 @@ fn check_queue(context: &Context, only: Option<&SessionId>, checked: &mut Checke
     Ok(())
 }
 
-fn check_job(context: &Context, queued: &Queued, long_ago: &str, checked: &mut Checked) -> Outcome {
+fn check_job(
+    context: &OperationContext,
+    queued: &QueuedJob,
+    long_ago: &str,
+    checked: &mut CheckResult,
+) -> OpResult {
     let (id, task) = (&queued.job.session, queued.job.key.clone());
     if let Err(why) = serde_json::from_str::<Task>(&queued.job.body) {
         checked.counts.unreadable_jobs += 1;
         let why = format!("its job is no task: {why}; `komado task stop {id}` takes it out of the queue");
-        checked.items.push(Finding::Job { job: id.to_string(), task, finding: None, error: Some(why) });
+        checked.items.push(CheckFinding::Job { job: id.to_string(), task, finding: None, error: Some(why) });
         return Ok(());
     }
-    let query = Query { id: Some(id.clone()), ..Query::default() };
+    let query = SessionQuery { id: Some(id.clone()), ..SessionQuery::default() };
     let row = context.engine.store().sessions(&query)?.pop();
     if let Some(why) = row.and_then(|row| stale(queued, &row, long_ago)) {
         checked.counts.stale_jobs += 1;
-        checked.items.push(Finding::Job { job: id.to_string(), task, finding: Some(why), error: None });
+        checked.items.push(CheckFinding::Job { job: id.to_string(), task, finding: Some(why), error: None });
     }
     Ok(())
 }
 
 /// Why a job should have left the queue, and what to do.
-fn stale(queued: &Queued, row: &Session, long_ago: &str) -> Option<String> {
+fn stale(queued: &QueuedJob, row: &Session, long_ago: &str) -> Option<String> {
     let since = row.completed_at.as_deref().filter(|at| row.status.is_ended() && *at < long_ago)?;
     let (state, id) = (row.status.name(), &queued.job.session);
     let wayout = match (&queued.stage, row.status) {
         // The worker that holds it is about to tell its end; one that failed is kept until a person decides.
-        (Stage::Held(_), _) | (Stage::Dead, State::Failed) => return None,
-        (Stage::Waiting, _) => "a worker (`komado work`) tells its end and takes it out".to_owned(),
-        (Stage::Dead, _) => format!("`komado task retry {id}` lets a worker tell its end"),
+        (JobStage::Held(_), _) | (JobStage::Dead, State::Failed) => return None,
+        (JobStage::Waiting, _) => "a worker (`komado work`) tells its end and takes it out".to_owned(),
+        (JobStage::Dead, _) => format!("`komado task retry {id}` lets a worker tell its end"),
     };
     let at = since.get(..16).unwrap_or(since);
     Some(format!(

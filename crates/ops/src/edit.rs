@@ -2,9 +2,9 @@
 
 use crate::address::{AtEntry, AtThread, Spans};
 use crate::change;
-use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::journal::Entry;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,11 +28,11 @@ pub struct Pin {
 }
 
 impl Operation for Pin {
-    const ABOUT: About = About::add("pin", "Pin a message");
+    const ABOUT: OperationLabel = OperationLabel::add("pin", "Pin a message");
     const INTERFACES: Interfaces = everywhere("pin", "/sessions/{session}/threads/{thread}/pin");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.pin(seq))?;
         let undo = format!("komado unpin {}@{seq}", change::name(&found));
@@ -50,11 +50,11 @@ pub struct Unpin {
 }
 
 impl Operation for Unpin {
-    const ABOUT: About = About::add("unpin", "Take a pin back");
+    const ABOUT: OperationLabel = OperationLabel::add("unpin", "Take a pin back");
     const INTERFACES: Interfaces = everywhere("unpin", "/sessions/{session}/threads/{thread}/unpin");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.unpin(seq))?;
         let undo = format!("komado pin {}@{seq}", change::name(&found));
@@ -72,11 +72,11 @@ pub struct Rewind {
 }
 
 impl Operation for Rewind {
-    const ABOUT: About = About::edit("rewind", "Go back to a moment");
+    const ABOUT: OperationLabel = OperationLabel::edit("rewind", "Go back to a moment");
     const INTERFACES: Interfaces = everywhere("rewind", "/sessions/{session}/threads/{thread}/rewind");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, to) = (context.find(&self.at)?, self.at.seq);
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.rewind(to))?;
         let undo = change::rewind_before(&found, changed.seq);
@@ -94,18 +94,18 @@ pub struct Revert {
 }
 
 impl Operation for Revert {
-    const ABOUT: About = About::edit("revert", "Undo an edit");
+    const ABOUT: OperationLabel = OperationLabel::edit("revert", "Undo an edit");
     const INTERFACES: Interfaces = everywhere("revert", "/sessions/{session}/threads/{thread}/revert");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, target) = (context.find(&self.at)?, self.at.seq);
         // Undoing an undo brings an edit back; what undoes that is reverting the edit itself.
-        let edit = match context.engine.open(&found.session, &found.thread, Mode::Read)?.record(target)?.entry
-        {
-            Entry::Revert { target: edit } => Some(edit),
-            _ => None,
-        };
+        let edit =
+            match context.engine.open(&found.session, &found.thread, OpenMode::Read)?.record(target)?.entry {
+                Entry::Revert { target: edit } => Some(edit),
+                _ => None,
+            };
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.revert(target))?;
         let undo = change::revert(&found, edit.unwrap_or(changed.seq));
         Ok(changed.told(format!("undid @{target}; everything said since stays"), undo))
@@ -114,7 +114,7 @@ impl Operation for Revert {
 
 /// Show a marker in place of entries.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Truncate {
+pub struct TruncateSpan {
     /// The session, or SESSION/THREAD
     #[arg(value_name = "ADDRESS")]
     #[serde(flatten)]
@@ -127,13 +127,13 @@ pub struct Truncate {
     pub text: Option<String>,
 }
 
-impl Operation for Truncate {
-    const ABOUT: About = About::edit("truncate", "Show a marker in place of a span");
+impl Operation for TruncateSpan {
+    const ABOUT: OperationLabel = OperationLabel::edit("truncate", "Show a marker in place of a span");
     const INTERFACES: Interfaces =
         not_for_models("truncate", "/sessions/{session}/threads/{thread}/truncate");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
         let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.entries()));
@@ -164,16 +164,19 @@ pub struct Trim {
 }
 
 impl Operation for Trim {
-    const ABOUT: About = About::edit("trim", "Show a placeholder in place of what entries say");
+    const ABOUT: OperationLabel =
+        OperationLabel::edit("trim", "Show a placeholder in place of what entries say");
     const INTERFACES: Interfaces = not_for_models("trim", "/sessions/{session}/threads/{thread}/trim");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
         if span.entries() > MOST {
             let named = span.entries();
-            return Err(Fault::usage(format!("{named} entries are named, and {MOST} is the most at a time")));
+            return Err(OpFault::usage(format!(
+                "{named} entries are named, and {MOST} is the most at a time"
+            )));
         }
         let seqs = span.0.iter().flat_map(|span| span.from..=span.to);
         let usual = |seq| format!("[output trimmed; entry @{seq} keeps it]");

@@ -6,11 +6,11 @@
 
 use crate::address::AtSession;
 use crate::session::SessionRow;
-use crate::watch::{Event, News, Watch, Watched};
-use crate::{About, Context, Fault, Interfaces, Outcome, Route};
+use crate::watch::{ChangedSessions, EventWatch, StreamedEvent, Watched};
+use crate::{Interfaces, OpFault, OpResult, OperationContext, OperationLabel, Route};
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_store::{Mode, Query};
+use komado_store::{OpenMode, SessionQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -38,7 +38,7 @@ pub struct SessionEvents {
     #[serde(flatten)]
     pub at: AtSession,
     /// With what comes now (the default), or with the first entry.
-    pub from: Option<Start>,
+    pub from: Option<EventStart>,
     /// The id of the last event you heard.
     #[serde(rename = "last-event-id")]
     pub last_event_id: Option<String>,
@@ -48,7 +48,7 @@ pub struct SessionEvents {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum Start {
+pub enum EventStart {
     /// With what comes now.
     Now,
     /// With the first entry.
@@ -75,30 +75,34 @@ struct SessionWatch {
 }
 
 impl Watched for SessionEvents {
-    const ABOUT: About = About::read("session_events", "Events of a session");
+    const ABOUT: OperationLabel = OperationLabel::read("session_events", "Events of a session");
     const INTERFACES: Interfaces = over_http(Route {
         header: Some("last-event-id"),
         ..Route::get("events", "/sessions/{session}/events")
     });
     type Event = EntryEvent;
 
-    fn begin(self, context: &Context) -> Outcome<Box<dyn Watch>> {
+    fn begin(self, context: &OperationContext) -> OpResult<Box<dyn EventWatch>> {
         let session = context.find(&self.at)?.session;
         let places = match (self.last_event_id, self.from) {
             (Some(last), _) => read(&last)?,
-            (None, Some(Start::Start)) => Places::new(),
+            (None, Some(EventStart::Start)) => Places::new(),
             (None, _) => now(context, &session)?,
         };
         Ok(Box::new(SessionWatch { session, places }))
     }
 }
 
-impl Watch for SessionWatch {
+impl EventWatch for SessionWatch {
     fn session(&self) -> Option<&SessionId> {
         Some(&self.session)
     }
 
-    fn look(&mut self, context: &Context, _: News) -> Outcome<Option<Vec<Event>>> {
+    fn look(
+        &mut self,
+        context: &OperationContext,
+        _: ChangedSessions,
+    ) -> OpResult<Option<Vec<StreamedEvent>>> {
         if context.session(&self.session).is_err() {
             return Ok(None);
         }
@@ -106,7 +110,7 @@ impl Watch for SessionWatch {
         let mut events = Vec::new();
         for header in store.threads(&self.session)? {
             let thread = header.thread.to_string();
-            let journal = store.open(&self.session, &header.thread, Mode::Read)?;
+            let journal = store.open(&self.session, &header.thread, OpenMode::Read)?;
             // A fork's own entries begin after those it shares.
             let mut seq = self.places.get(&thread).copied().unwrap_or(0).max(header.base_seq());
             while seq < journal.last() && events.len() < BATCH {
@@ -114,7 +118,7 @@ impl Watch for SessionWatch {
                 let entry = serde_json::from_slice(&journal.line(seq)?)?;
                 self.places.insert(thread.clone(), seq);
                 let id = Some(id(&thread, &self.places));
-                events.push(Event::new("entry", id, &EntryEvent { thread: thread.clone(), entry })?);
+                events.push(StreamedEvent::new("entry", id, &EntryEvent { thread: thread.clone(), entry })?);
             }
         }
         Ok(Some(events))
@@ -122,9 +126,9 @@ impl Watch for SessionWatch {
 }
 
 /// Where every thread is now.
-fn now(context: &Context, id: &SessionId) -> Outcome<Places> {
+fn now(context: &OperationContext, id: &SessionId) -> OpResult<Places> {
     let store = context.engine.store();
-    let last = |thread: ThreadId| Ok((thread.to_string(), store.open(id, &thread, Mode::Read)?.last()));
+    let last = |thread: ThreadId| Ok((thread.to_string(), store.open(id, &thread, OpenMode::Read)?.last()));
     store.threads(id)?.into_iter().map(|header| last(header.thread)).collect()
 }
 
@@ -136,9 +140,11 @@ fn id(thread: &str, places: &Places) -> String {
     own.into_iter().chain(others).collect::<Vec<_>>().join(" ")
 }
 
-fn read(id: &str) -> Outcome<Places> {
+fn read(id: &str) -> OpResult<Places> {
     let wrong = || {
-        Fault::malformed(format!("Last-Event-ID {id:?} is none of these events; leave it out to begin anew"))
+        OpFault::malformed(format!(
+            "Last-Event-ID {id:?} is none of these events; leave it out to begin anew"
+        ))
     };
     let one = |text: &str| {
         let (thread, seq) = text.split_once('@').ok_or_else(wrong)?;
@@ -173,38 +179,42 @@ type State = (String, &'static str);
 struct AllWatch(Option<HashMap<String, State>>);
 
 impl Watched for AllEvents {
-    const ABOUT: About = About::read("events", "Events of all sessions");
+    const ABOUT: OperationLabel = OperationLabel::read("events", "Events of all sessions");
     const INTERFACES: Interfaces = over_http(Route::get("events", "/events"));
     type Event = SessionEvent;
 
-    fn begin(self, _: &Context) -> Outcome<Box<dyn Watch>> {
+    fn begin(self, _: &OperationContext) -> OpResult<Box<dyn EventWatch>> {
         Ok(Box::new(AllWatch::default()))
     }
 }
 
-impl Watch for AllWatch {
+impl EventWatch for AllWatch {
     fn session(&self) -> Option<&SessionId> {
         None
     }
 
-    fn look(&mut self, context: &Context, news: News) -> Outcome<Option<Vec<Event>>> {
+    fn look(
+        &mut self,
+        context: &OperationContext,
+        news: ChangedSessions,
+    ) -> OpResult<Option<Vec<StreamedEvent>>> {
         let changes = match (&mut self.0, news) {
             (Some(known), Some(news)) => look_at_some(context, known, news)?,
             (known, _) => look_at_all(context, known)?,
         };
-        let event = |(name, data): (&'static str, SessionEvent)| Event::new(name, None, &data);
-        changes.into_iter().map(event).collect::<Outcome<_>>().map(Some)
+        let event = |(name, data): (&'static str, SessionEvent)| StreamedEvent::new(name, None, &data);
+        changes.into_iter().map(event).collect::<OpResult<_>>().map(Some)
     }
 }
 
 /// What happened to sessions, by the kinds of events.
 type Changes = Vec<(&'static str, SessionEvent)>;
 
-fn look_at_all(context: &Context, known: &mut Option<HashMap<String, State>>) -> Outcome<Changes> {
+fn look_at_all(context: &OperationContext, known: &mut Option<HashMap<String, State>>) -> OpResult<Changes> {
     let caller = &context.caller;
     let user = caller.only_user();
     let (mut now, mut events) = (HashMap::new(), Vec::new());
-    context.engine.each_session(Query { user, ..Query::default() }, |session| {
+    context.engine.each_session(SessionQuery { user, ..SessionQuery::default() }, |session| {
         if caller.may_see(session) {
             let (id, state) = (session.meta.uuid.clone(), state(session));
             let kind = known.as_ref().and_then(|known| changed(known.get(&id), &state));
@@ -221,13 +231,13 @@ fn look_at_all(context: &Context, known: &mut Option<HashMap<String, State>>) ->
 
 /// The same for those that were named: what there is to ask does not grow with the store.
 fn look_at_some(
-    context: &Context,
+    context: &OperationContext,
     known: &mut HashMap<String, State>,
     named: HashSet<SessionId>,
-) -> Outcome<Changes> {
+) -> OpResult<Changes> {
     let mut events = Vec::new();
     for id in named {
-        let query = Query { id: Some(id.clone()), ..Query::default() };
+        let query = SessionQuery { id: Some(id.clone()), ..SessionQuery::default() };
         let found = context.engine.store().sessions(&query)?.pop();
         let Some(session) = found.filter(|session| context.caller.may_see(session)) else {
             events.extend(known.remove(id.as_str()).map(|_| removed(id.as_str())));

@@ -5,7 +5,7 @@
 
 use komado_config::ConfigError;
 use komado_core::BadId;
-use komado_core::admit::Refusal;
+use komado_core::admit::EntryRefusal;
 use komado_core::notation::tamed;
 use komado_engine::Error as Engine;
 use komado_engine::error::{ErrorKind, kind_of_store};
@@ -14,7 +14,7 @@ use komado_store::Error as Store;
 /// Kinds of failure; their numbers are the exit codes of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Exit {
+pub enum FaultKind {
     /// Something failed.
     Failed = 1,
     /// The command line is wrong.
@@ -41,7 +41,7 @@ pub enum Exit {
 
 komado_core::names! {
     /// Its name in JSON.
-    Exit {
+    FaultKind {
         Failed = "failed", Usage = "usage", NotFound = "not_found", Busy = "busy", Refused = "refused",
         BadInput = "bad_input", Away = "away", Forbidden = "forbidden", TooMany = "too_many",
         Malformed = "malformed", Changed = "changed",
@@ -50,8 +50,8 @@ komado_core::names! {
 
 /// A failure on its way to the person.
 #[derive(Debug)]
-pub struct Fault {
-    exit: Exit,
+pub struct OpFault {
+    exit: FaultKind,
     message: String,
     /// True when a thread was closed, and nothing else is wrong.
     closed: bool,
@@ -73,11 +73,11 @@ pub enum Missing {
 }
 
 /// What verbs give back.
-pub type Outcome<T = ()> = Result<T, Fault>;
+pub type OpResult<T = ()> = Result<T, OpFault>;
 
-impl Fault {
+impl OpFault {
     /// A failure of a kind.
-    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub fn new(exit: FaultKind, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), closed: false, away: false, missing: None }
     }
 
@@ -98,48 +98,51 @@ impl Fault {
 
     /// It would leave a view that cannot be sent, or change nothing.
     pub fn refused(message: impl Into<String>) -> Self {
-        Self::new(Exit::Refused, message)
+        Self::new(FaultKind::Refused, message)
     }
 
     /// What was named is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(Exit::NotFound, message)
+        Self::new(FaultKind::NotFound, message)
     }
 
     /// The caller may not do this.
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self::new(Exit::Forbidden, message)
+        Self::new(FaultKind::Forbidden, message)
     }
 
     /// Something failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, message)
+        Self::new(FaultKind::Failed, message)
     }
 
     /// The request does not fit the schema of its operation.
     pub fn malformed(message: impl Into<String>) -> Self {
-        Self::new(Exit::Malformed, message)
+        Self::new(FaultKind::Malformed, message)
     }
 
     /// A request that cannot be meant.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
+        Self::new(FaultKind::Usage, message)
     }
 
     /// The place where things are kept cannot be used; the same call may work later.
     pub fn away(message: impl Into<String>) -> Self {
-        Self { away: true, ..Self::new(Exit::Away, message) }
+        Self { away: true, ..Self::new(FaultKind::Away, message) }
     }
 
     /// Input that is not what it should be.
     pub fn input(message: impl Into<String>) -> Self {
-        Self::new(Exit::BadInput, message)
+        Self::new(FaultKind::BadInput, message)
     }
 
     /// A file that cannot be read.
     pub fn unread(what: impl std::fmt::Display, why: &std::io::Error) -> Self {
         let is_missing = why.kind() == std::io::ErrorKind::NotFound;
-        Self::new(if is_missing { Exit::NotFound } else { Exit::BadInput }, format!("{what}: {why}"))
+        Self::new(
+            if is_missing { FaultKind::NotFound } else { FaultKind::BadInput },
+            format!("{what}: {why}"),
+        )
     }
 
     /// True when the reader of the output went away.
@@ -148,7 +151,7 @@ impl Fault {
     }
 
     /// What kind of failure it is.
-    pub fn exit(&self) -> Exit {
+    pub fn exit(&self) -> FaultKind {
         self.exit
     }
 
@@ -182,7 +185,7 @@ impl Fault {
 /// The message of a closed pipe.
 const GONE: &str = "the reader has gone";
 
-impl From<ErrorKind> for Exit {
+impl From<ErrorKind> for FaultKind {
     fn from(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Setting => Self::Usage,
@@ -196,15 +199,15 @@ impl From<ErrorKind> for Exit {
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for OpFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for OpFault {}
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for OpFault {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Self::failed(GONE);
@@ -213,48 +216,48 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-impl From<Engine> for Fault {
+impl From<Engine> for OpFault {
     fn from(error: Engine) -> Self {
         match error {
             Engine::Store(store) => store.into(),
             Engine::Io(io) => io.into(),
             error => Self {
-                closed: matches!(error, Engine::Refused(Refusal::Closed { .. })),
+                closed: matches!(error, Engine::Refused(EntryRefusal::Closed { .. })),
                 ..Self::new(error.kind().into(), error.to_string())
             },
         }
     }
 }
 
-impl From<komado_engine::output::Error> for Fault {
+impl From<komado_engine::output::Error> for OpFault {
     fn from(error: komado_engine::output::Error) -> Self {
         use komado_engine::output::Error;
         let exit = match error {
             Error::Engine(error) => return error.into(),
             Error::Io(error) => return error.into(),
-            Error::NoOutput { .. } | Error::NoLine { .. } | Error::NoChars { .. } => Exit::NotFound,
-            Error::NoWords { .. } => Exit::Refused,
-            Error::BadPattern(_) | Error::BadReference { .. } => Exit::BadInput,
-            _ => Exit::Usage,
+            Error::NoOutput { .. } | Error::NoLine { .. } | Error::NoChars { .. } => FaultKind::NotFound,
+            Error::NoWords { .. } => FaultKind::Refused,
+            Error::BadPattern(_) | Error::BadReference { .. } => FaultKind::BadInput,
+            _ => FaultKind::Usage,
         };
         Self::new(exit, error.to_string())
     }
 }
 
-impl From<komado_engine::model::ModelError> for Fault {
+impl From<komado_engine::model::ModelError> for OpFault {
     fn from(error: komado_engine::model::ModelError) -> Self {
         Engine::from(error).into()
     }
 }
 
-impl From<komado_agent::Error> for Fault {
+impl From<komado_agent::Error> for OpFault {
     fn from(error: komado_agent::Error) -> Self {
         use komado_agent::Error;
         use komado_agent::source;
         match error {
             Error::Engine(error) => error.into(),
             Error::Io(error) => error.into(),
-            Error::Source(source::Error::Away { .. }) => Self::new(Exit::Away, error.to_string()),
+            Error::Source(source::Error::Away { .. }) => Self::new(FaultKind::Away, error.to_string()),
             Error::Source(source::Error::Refused { .. }) => Self::refused(error.to_string()),
             Error::Source(_) | Error::Playbook(_) | Error::Builtin(_) => Self::input(error.to_string()),
             other => Self::failed(other.to_string()),
@@ -262,7 +265,7 @@ impl From<komado_agent::Error> for Fault {
     }
 }
 
-impl From<Store> for Fault {
+impl From<Store> for OpFault {
     fn from(error: Store) -> Self {
         let away = matches!(
             error,
@@ -272,25 +275,25 @@ impl From<Store> for Fault {
     }
 }
 
-impl From<BadId> for Fault {
+impl From<BadId> for OpFault {
     fn from(error: BadId) -> Self {
-        Self::new(Exit::BadInput, error.to_string())
+        Self::new(FaultKind::BadInput, error.to_string())
     }
 }
 
-impl From<ConfigError> for Fault {
+impl From<ConfigError> for OpFault {
     fn from(error: ConfigError) -> Self {
         let exit = match error {
-            ConfigError::ThreadsOff(_) | ConfigError::TooDeep(_) => Exit::Refused,
-            ConfigError::Ratio(_) => Exit::BadInput,
-            _ => Exit::Usage,
+            ConfigError::ThreadsOff(_) | ConfigError::TooDeep(_) => FaultKind::Refused,
+            ConfigError::Ratio(_) => FaultKind::BadInput,
+            _ => FaultKind::Usage,
         };
         // It quotes a file that may have come from elsewhere.
         Self::new(exit, tamed(&error.to_string()))
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for OpFault {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
             Some(kind) => std::io::Error::from(kind).into(),

@@ -3,17 +3,21 @@
 mod append;
 mod read;
 
-pub use append::{Append, AppendLines, Appended, MessageLines, append_output};
-pub use read::{Entries, EntriesOf, Entry, Format, GetEntry, Log, Logged, Show, ViewItem, Viewed};
+pub use append::{AppendLines, AppendMessages, Appended, MessageLines, append_output};
+pub use read::{
+    EntriesOf, GetEntry, JournalLine, JournalPage, Log, Logged, ShowView, ViewFormat, ViewItem, Viewed,
+};
 
 use crate::address::{self, AtSession, AtThread, Target};
 use crate::tools::ToolDefinitions;
-use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route, change};
+use crate::{
+    ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route, change,
+};
 use komado_core::journal::{self, Setup};
 use komado_core::openai;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_engine::Thread;
-use komado_engine::redact::What;
+use komado_engine::redact::RedactTarget;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,19 +54,19 @@ pub struct SetUp {
 }
 
 impl Operation for SetUp {
-    const ABOUT: About = About::edit("setup", "Set system prompt, tools and parameters");
+    const ABOUT: OperationLabel = OperationLabel::edit("setup", "Set system prompt, tools and parameters");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("setup", Route::post("view", "/sessions/{session}/threads/{thread}/setup"))
             .not_mcp("what stands before the conversation is for people to say, not for the model in it");
-    type Output = Changed;
+    type Output = ChangedView;
 
-    fn run(self, context: &Context) -> Outcome<Changed> {
+    fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let found = context.find_now(&self.at)?;
         let Self { system, tools, params, dialect, .. } = self;
         if system.is_none() && tools.is_none() && params.is_none() {
-            return Err(Fault::usage("nothing is set up: give system, tools or params"));
+            return Err(OpFault::usage("nothing is set up: give system, tools or params"));
         }
-        let tools = tools.map(Raw::from);
+        let tools = tools.map(RawJson::from);
         let params = params.as_deref().map(object).transpose()?;
         let form = dialect.unwrap_or_else(|| openai::DIALECT.to_owned());
         let dialect = (tools.is_some() || params.is_some()).then_some(form);
@@ -81,12 +85,12 @@ impl Operation for SetUp {
 }
 
 /// Parameters as the journal keeps them.
-fn object(given: &RawValue) -> Outcome<Raw> {
+fn object(given: &RawValue) -> OpResult<RawJson> {
     // What cannot be read whole could not be sent.
     let read: Result<Map<String, Value>, _> = serde_json::from_str(given.get());
     match read {
-        Ok(_) => Ok(Raw::from_value(given)),
-        Err(error) => Err(Fault::malformed(format!("params is not a JSON object: {error}"))),
+        Ok(_) => Ok(RawJson::from_value(given)),
+        Err(error) => Err(OpFault::malformed(format!("params is not a JSON object: {error}"))),
     }
 }
 
@@ -121,7 +125,7 @@ pub struct Redact {
 
 /// What was taken out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Redacted {
+pub struct RedactionReport {
     /// The session.
     pub session: String,
     /// Lines of journals that were changed.
@@ -135,13 +139,13 @@ pub struct Redacted {
 }
 
 impl Operation for Redact {
-    const ABOUT: About = About::remove("redact", "Take a secret out for good");
+    const ABOUT: OperationLabel = OperationLabel::remove("redact", "Take a secret out for good");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("redact", Route::post("journal", "/sessions/{session}/redact"))
             .not_mcp("what cannot be undone is for people to do");
-    type Output = Redacted;
+    type Output = RedactionReport;
 
-    fn run(self, context: &Context) -> Outcome<Redacted> {
+    fn run(self, context: &OperationContext) -> OpResult<RedactionReport> {
         let done = self.take_out(context)?;
         match done.left.is_empty() {
             true => Ok(done),
@@ -152,39 +156,41 @@ impl Operation for Redact {
 
 impl Redact {
     /// Takes it out; tells what was changed, and where it still stands.
-    pub fn take_out(self, context: &Context) -> Outcome<Redacted> {
+    pub fn take_out(self, context: &OperationContext) -> OpResult<RedactionReport> {
         let session = context.find(&self.at)?.session;
         let what = match (self.text, self.pattern, self.entry) {
-            (Some(text), None, None) if !text.is_empty() => What::Matching(pattern(&regex::escape(&text))?),
-            (None, Some(text), None) => What::Matching(pattern(&text)?),
+            (Some(text), None, None) if !text.is_empty() => {
+                RedactTarget::Matching(pattern(&regex::escape(&text))?)
+            }
+            (None, Some(text), None) => RedactTarget::Matching(pattern(&text)?),
             (None, None, Some(entry)) => {
                 let (thread, seq) = address::moment(&entry)?;
-                let wrong = || Fault::malformed(format!("{entry:?} is no entry; write THREAD@SEQ"));
+                let wrong = || OpFault::malformed(format!("{entry:?} is no entry; write THREAD@SEQ"));
                 let seq = seq.ok_or_else(wrong)?;
                 let (session, thread) = (Some(session.to_string()), Some(thread.to_string()));
-                What::Entry(context.find(Target { session, thread, seq: None })?.thread, seq)
+                RedactTarget::Entry(context.find(Target { session, thread, seq: None })?.thread, seq)
             }
-            _ => return Err(Fault::usage("give one of text, pattern and entry")),
+            _ => return Err(OpFault::usage("give one of text, pattern and entry")),
         };
         let done = context.engine.redact(&session, &what, &self.reason)?;
         let left = match &what {
-            What::Matching(pattern) => context.engine.redact_leaves(&session, pattern)?,
-            What::Entry(..) => Vec::new(),
+            RedactTarget::Matching(pattern) => context.engine.redact_leaves(&session, pattern)?,
+            RedactTarget::Entry(..) => Vec::new(),
         };
         let (entries, blobs) = (done.entries, done.blobs);
-        Ok(Redacted { session: session.to_string(), entries, blobs, left, undo: None })
+        Ok(RedactionReport { session: session.to_string(), entries, blobs, left, undo: None })
     }
 }
 
-impl Redacted {
+impl RedactionReport {
     /// A secret that is still somewhere is a failure, whatever else was done.
-    pub fn still(&self) -> Fault {
+    pub fn still(&self) -> OpFault {
         let places = self.left.join(", ");
         let why = format!("it is still in {places}, which cannot be changed; export, edit and import");
-        Fault::refused(why)
+        OpFault::refused(why)
     }
 }
 
-fn pattern(text: &str) -> Outcome<Regex> {
-    Regex::new(text).map_err(|error| Fault::input(format!("pattern is no regular expression: {error}")))
+fn pattern(text: &str) -> OpResult<Regex> {
+    Regex::new(text).map_err(|error| OpFault::input(format!("pattern is no regular expression: {error}")))
 }

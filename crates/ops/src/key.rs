@@ -3,8 +3,8 @@
 pub mod file;
 
 use crate::clock::stamp;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Page};
-use file::{Key, Keys, Sees};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage};
+use file::{KeyFile, Sees, StoredKey};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -57,19 +57,19 @@ pub struct Added {
 }
 
 impl Operation for AddKey {
-    const ABOUT: About = About::add("key_add", "Make a key");
+    const ABOUT: OperationLabel = OperationLabel::add("key_add", "Make a key");
     const INTERFACES: Interfaces = by_owner("key add");
     type Output = Added;
 
-    fn run(self, context: &Context) -> Outcome<Added> {
+    fn run(self, context: &OperationContext) -> OpResult<Added> {
         let secret = file::secret()?;
         let sessions = self.sessions.iter().map(|id| Ok(SessionId::new(id.as_str())?.to_string()));
-        let key = Key {
+        let key = StoredKey {
             name: name(&self.name)?,
             digest: file::digest(&secret),
             user: Some(self.user.unwrap_or(self.name)),
             sees: self.sees,
-            sessions: sessions.collect::<Outcome<_>>()?,
+            sessions: sessions.collect::<OpResult<_>>()?,
             rate: self.rate,
             concurrency: self.concurrency,
             expires: self.expires,
@@ -83,10 +83,10 @@ impl Operation for AddKey {
 }
 
 /// A name that can be written on a command line and in a log.
-fn name(given: &str) -> Outcome<String> {
+fn name(given: &str) -> OpResult<String> {
     let ok = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     if given.is_empty() || given.chars().count() > 64 || given.starts_with('-') || !given.chars().all(ok) {
-        return Err(Fault::usage(format!(
+        return Err(OpFault::usage(format!(
             "{given:?} is no name for a key; use up to 64 letters, digits, and - _ . @"
         )));
     }
@@ -138,21 +138,21 @@ pub struct KeyRow {
     pub created_at: String,
 }
 
-impl From<Key> for KeyRow {
-    fn from(key: Key) -> Self {
-        let Key { name, digest: _, user, sees, sessions, rate, concurrency, expires, created_at } = key;
+impl From<StoredKey> for KeyRow {
+    fn from(key: StoredKey) -> Self {
+        let StoredKey { name, digest: _, user, sees, sessions, rate, concurrency, expires, created_at } = key;
         Self { name, user, sees, sessions, rate, concurrency, expires, created_at }
     }
 }
 
 impl Operation for ListKeys {
-    const ABOUT: About = About::read("key_list", "List the keys");
+    const ABOUT: OperationLabel = OperationLabel::read("key_list", "List the keys");
     const INTERFACES: Interfaces = by_owner("key list");
-    type Output = Page<KeyRow>;
+    type Output = ResultPage<KeyRow>;
 
-    fn run(self, context: &Context) -> Outcome<Page<KeyRow>> {
-        let keys = Keys::read(&file::place(&context.config.base_dir))?;
-        Ok(Page::whole(keys.iter().cloned().map(KeyRow::from).collect()))
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<KeyRow>> {
+        let keys = KeyFile::read(&file::place(&context.config.base_dir))?;
+        Ok(ResultPage::whole(keys.iter().cloned().map(KeyRow::from).collect()))
     }
 }
 
@@ -177,14 +177,14 @@ pub struct Revoked {
 }
 
 impl Operation for RevokeKey {
-    const ABOUT: About = About::remove("key_revoke", "Take a key back");
+    const ABOUT: OperationLabel = OperationLabel::remove("key_revoke", "Take a key back");
     const INTERFACES: Interfaces = by_owner("key revoke");
     type Output = Revoked;
 
-    fn run(self, context: &Context) -> Outcome<Revoked> {
+    fn run(self, context: &OperationContext) -> OpResult<Revoked> {
         let base_dir = &context.config.base_dir;
         file::revoke(base_dir, &self.name)?;
-        let left = Keys::read(&file::place(base_dir))?.iter().count() as u64;
+        let left = KeyFile::read(&file::place(base_dir))?.iter().count() as u64;
         Ok(Revoked { name: self.name, revoked: true, undo: None, left })
     }
 }

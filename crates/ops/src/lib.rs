@@ -46,12 +46,15 @@ pub mod user;
 pub mod window;
 pub mod work;
 
-pub use arguments::Arguments;
-pub use caller::Caller;
-pub use change::Changed;
-pub use context::{BaseFolder, Context, Naming, OpenedStore, Planned, Progress};
-pub use fault::{Exit, Fault, Missing, Outcome};
+pub use arguments::NamedArguments;
+pub use caller::ApiCaller;
+pub use change::ChangedView;
+pub use context::{BaseFolder, Naming, OpenedStore, OperationContext, OperationProgress, PlannedEntries};
+pub use fault::{FaultKind, Missing, OpFault, OpResult};
 pub use list::{ALL, table};
-pub use operation::{About, Answer, Effect, Interfaces, Method, Offer, Operation, Reader, Route, Row};
-pub use page::Page;
+pub use operation::{
+    Effect, EncodedResult, HttpMethod, InterfaceOffer, Interfaces, Operation, OperationLabel, OperationRow,
+    ResultReader, Route,
+};
+pub use page::ResultPage;
 pub use stream::Streamed;

@@ -1,6 +1,6 @@
 //! The one list of operations.
 
-use crate::operation::{Interfaces, Offer, Row};
+use crate::operation::{InterfaceOffer, Interfaces, OperationRow};
 use crate::{
     ask, config, doctor, edit, event, journal, key, migrate, model, output, playbook, recall, replay, report,
     session, task, thread, user, window,
@@ -11,20 +11,20 @@ macro_rules! rows {
     ($($module:ident: $($name:ident $(as $kind:ident)?),+;)+) => {
         &[$($(rows!($module::$name $(, $kind)?)),+),+]
     };
-    ($type:ty) => { Row::of::<$type>() };
-    ($type:ty, $kind:ident) => { Row::$kind::<$type>() };
+    ($type:ty) => { OperationRow::of::<$type>() };
+    ($type:ty, $kind:ident) => { OperationRow::$kind::<$type>() };
 }
 
 /// Every operation, in the order in which interfaces list them.
-pub const ALL: &[Row] = rows! {
-    session: ListSessions, GetSession, New, Complete, Fail, Stop, Pause, Resume, RemoveSession, Cleanup,
+pub const ALL: &[OperationRow] = rows! {
+    session: ListSessions, GetSession, New, Complete, FailSession, StopSession, Pause, ResumeSession, RemoveSession, Cleanup,
         StatsOf, Export as streamed, Import;
-    journal: Append, EntriesOf, GetEntry, Log, Show as streamed, SetUp, Redact;
-    edit: Pin, Unpin, Rewind, Revert, Truncate, Trim;
-    window: ReadContext, Fit, Plan, Condense, Diff;
+    journal: AppendMessages, EntriesOf, GetEntry, Log, ShowView as streamed, SetUp, Redact;
+    edit: Pin, Unpin, Rewind, Revert, TruncateSpan, Trim;
+    window: ReadContext, Fit, PlanFit, Condense, Diff;
     thread: ListThreads, DrawThreads, Fork, StartThread, TellThread, EndThread, AbortThread, PauseThread,
         ResumeThread, BalanceThread, ReadChronicle, WriteChronicle, RunThread;
-    ask: Ask;
+    ask: AskModel;
     output: ListOutputs, ReadOutput, RawOutput as streamed, ToolOutputCache, ToolOutputCacheGrep,
         ToolOutputCacheLine;
     recall: Recall, RecallSession;
@@ -36,7 +36,7 @@ pub const ALL: &[Row] = rows! {
     key: AddKey, ListKeys, RevokeKey;
     model: ListModels, ListLessons, ForgetLesson, ModelOfSession, UpdateModels, ExplainError;
     doctor: Doctor;
-    replay: Replay;
+    replay: ReplayFiles;
     config: ShowConfig;
     migrate: Migrate as streamed;
 };
@@ -61,6 +61,6 @@ pub fn table() -> String {
     out
 }
 
-fn cell<T>(offer: Offer<T>, show: impl Fn(T) -> String) -> String {
+fn cell<T>(offer: InterfaceOffer<T>, show: impl Fn(T) -> String) -> String {
     offer.map_or_else(|why| format!("no: {why}"), show)
 }

@@ -1,12 +1,14 @@
 //! Sessions from one store into another.
 
-use crate::stream::{Form, Sink};
-use crate::{About, Context, Fault, Interfaces, Outcome, Progress, Streamed};
+use crate::stream::{StreamForm, StreamSink};
+use crate::{Interfaces, OpFault, OpResult, OperationContext, OperationLabel, OperationProgress, Streamed};
 use komado_core::session::Session;
 use komado_core::{BadId, SessionId};
 use komado_engine::Engine;
-use komado_engine::migrate::{self, Error, Left, Live, Migration, Moved, Seal, Standing, Then};
-use komado_store::{Query, Store};
+use komado_engine::migrate::{
+    self, Error, JobLeft, LiveSessions, Migration, MigrationPlan, MovedSession, SessionDigest, SourceJob,
+};
+use komado_store::{SessionQuery, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -69,7 +71,7 @@ fn id(text: &str) -> Result<String, BadId> {
 /// What is done with each session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum MigrateMode {
     /// It is copied.
     Copy,
     /// It is copied, then removed from the source.
@@ -82,9 +84,9 @@ pub enum Way {
 
 /// A migration that begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Begun {
+pub struct MigrateBegun {
     /// What is done with each session.
-    pub way: Way,
+    pub way: MigrateMode,
 }
 
 /// A session that was gone over, or what all of them come to.
@@ -99,7 +101,7 @@ pub enum Migrated {
         outcome: &'static str,
         /// Its figures.
         #[serde(flatten)]
-        figures: Figures,
+        figures: MigratedFigures,
     },
     /// All of them, at the end.
     Summary {
@@ -111,13 +113,13 @@ pub enum Migrated {
 /// Figures of a session, by what was done with it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Figures {
+pub enum MigratedFigures {
     /// It was copied.
-    Moved(Moved),
+    Moved(MovedSession),
     /// It was compared.
-    Compared(Seal),
+    Compared(SessionDigest),
     /// It was looked at.
-    Looked(Standing),
+    Looked(MigrationPlan),
     /// It stays where it is.
     Left {
         /// Why.
@@ -137,7 +139,7 @@ pub struct Summary {
     /// Bytes of both.
     pub bytes: u64,
     /// What had to be copied for that.
-    pub added: migrate::Progress,
+    pub added: migrate::CopyProgress,
     /// Lessons that were copied.
     pub lessons: u64,
     /// Jobs that were copied.
@@ -151,32 +153,33 @@ pub struct Summary {
 }
 
 impl Streamed for Migrate {
-    const ABOUT: About = About::remove("migrate", "Copy sessions from one store into another");
+    const ABOUT: OperationLabel =
+        OperationLabel::remove("migrate", "Copy sessions from one store into another");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("migrate", "it copies whole stores; their operator runs it beside them");
-    const FORM: Form = Form::Object;
-    type Head = Begun;
+    const FORM: StreamForm = StreamForm::Object;
+    type Head = MigrateBegun;
     type Item = Migrated;
 
-    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+    fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult {
         if self.from == self.to {
-            return Err(Fault::usage("source and target are the same store; give two different ones"));
+            return Err(OpFault::usage("source and target are the same store; give two different ones"));
         }
         self.check_lasting(context)?;
         let (source, files) = context.open_store(&self.from, "--from")?;
         if let Some(files) = files.filter(|files| !files.base_dir().is_dir()) {
             let why = format!("there is no folder {} to read sessions from", files.base_dir().display());
-            return Err(Fault::not_found(why));
+            return Err(OpFault::not_found(why));
         }
         if self.to == "file:" {
             context.claim()?;
         }
         let (target, _) = context.open_store(&self.to, "--to")?;
         let live = match self.live {
-            OnLive::Refuse => Live::Refuse,
-            OnLive::CatchUp => Live::CatchUp { rounds: ROUNDS },
+            OnLive::Refuse => LiveSessions::Refuse,
+            OnLive::CatchUp => LiveSessions::CatchUp { rounds: ROUNDS },
         };
-        to.begin(Begun { way: self.way() })?;
+        to.begin(MigrateBegun { way: self.way() })?;
         let mut run = Run {
             request: &self,
             context,
@@ -195,22 +198,22 @@ impl Streamed for Migrate {
 }
 
 impl Migrate {
-    fn way(&self) -> Way {
+    fn way(&self) -> MigrateMode {
         match (self.dry_run, self.verify_only, self.delete_source) {
-            (true, ..) => Way::Look,
-            (_, true, _) => Way::Compare,
-            (.., true) => Way::Move,
-            _ => Way::Copy,
+            (true, ..) => MigrateMode::Look,
+            (_, true, _) => MigrateMode::Compare,
+            (.., true) => MigrateMode::Move,
+            _ => MigrateMode::Copy,
         }
     }
 
     /// What is removed at the source must outlive the call at the target; what lasts only for a while is told first.
-    fn check_lasting(&self, context: &Context) -> Outcome {
+    fn check_lasting(&self, context: &OperationContext) -> OpResult {
         if !self.delete_source {
             return Ok(());
         }
         if self.to == "memory:" {
-            return Err(Fault::usage(
+            return Err(OpFault::usage(
                 "--delete-source to memory: would lose every session, for memory is gone with this command; give --to a \
                  store that stays",
             ));
@@ -231,9 +234,9 @@ impl Migrate {
 /// A migration under way.
 struct Run<'s> {
     request: &'s Migrate,
-    context: &'s Context,
+    context: &'s OperationContext,
     migration: Migration<'s>,
-    to: &'s mut dyn Sink<Migrate>,
+    to: &'s mut dyn StreamSink<Migrate>,
     summary: Summary,
     digest: blake3::Hasher,
     /// Sessions that stay at the source.
@@ -245,13 +248,13 @@ struct Run<'s> {
 
 impl Run<'_> {
     /// Every session that is wanted, one after another; what goes wrong with one does not keep the others.
-    fn sessions(&mut self, source: &Engine) -> Outcome {
+    fn sessions(&mut self, source: &Engine) -> OpResult {
         let request = self.request;
         if !request.sessions.is_empty() {
             self.total = Some(request.sessions.len() as u64);
             return request.sessions.iter().try_for_each(|id| self.one(&SessionId::new(id.as_str())?));
         }
-        let query = Query { user: request.user.clone(), ..Query::default() };
+        let query = SessionQuery { user: request.user.clone(), ..SessionQuery::default() };
         let mut all = 0;
         source.each_session(query.clone(), |_| {
             all += 1;
@@ -269,15 +272,15 @@ impl Run<'_> {
     }
 
     /// One session. Only what would stop all others stops here: a store that is away, one store under two names, no reader.
-    fn one(&mut self, id: &SessionId) -> Outcome {
+    fn one(&mut self, id: &SessionId) -> OpResult {
         let gone_over = self.go_over(id);
         self.done += 1;
-        self.context.progress(Progress::Migrating { done: self.done, total: self.total })?;
+        self.context.progress(OperationProgress::Migrating { done: self.done, total: self.total })?;
         match gone_over {
             Ok((outcome, figures)) => {
                 self.to.item(Migrated::Session { session: id.to_string(), outcome, figures })
             }
-            Err(Error::SameStore) => Err(Fault::usage(Error::SameStore.to_string())),
+            Err(Error::SameStore) => Err(OpFault::usage(Error::SameStore.to_string())),
             Err(Error::Store(away)) if away.is_away() => Err(away.into()),
             Err(error) => {
                 self.refused.insert(id.clone());
@@ -286,51 +289,51 @@ impl Run<'_> {
         }
     }
 
-    fn refuse(&mut self, id: &SessionId, error: String) -> Outcome {
+    fn refuse(&mut self, id: &SessionId, error: String) -> OpResult {
         self.summary.left += 1;
-        let figures = Figures::Left { error };
+        let figures = MigratedFigures::Left { error };
         self.to.item(Migrated::Session { session: id.to_string(), outcome: "left", figures })
     }
 
-    fn go_over(&mut self, id: &SessionId) -> Result<(&'static str, Figures), Error> {
+    fn go_over(&mut self, id: &SessionId) -> Result<(&'static str, MigratedFigures), Error> {
         let way = self.request.way();
         Ok(match way {
-            Way::Look => {
+            MigrateMode::Look => {
                 let standing = self.migration.look(id)?;
                 self.summary.sessions += 1;
                 self.summary.entries += standing.entries;
                 self.summary.added.entries += standing.entries.saturating_sub(standing.there);
                 let is_there = standing.there == standing.entries;
-                (if is_there { "there" } else { "would copy" }, Figures::Looked(standing))
+                (if is_there { "there" } else { "would copy" }, MigratedFigures::Looked(standing))
             }
-            Way::Compare => {
+            MigrateMode::Compare => {
                 let seal = self.migration.verify(id)?;
                 self.add(id, &seal);
-                ("same", Figures::Compared(seal))
+                ("same", MigratedFigures::Compared(seal))
             }
-            Way::Copy | Way::Move => {
+            MigrateMode::Copy | MigrateMode::Move => {
                 let (context, done, total) = (self.context, self.done, self.total);
-                let mut tick = |_: &migrate::Progress| {
+                let mut tick = |_: &migrate::CopyProgress| {
                     // A session is copied whole, also when the reader has gone.
-                    let _ = context.progress(Progress::Migrating { done, total });
+                    let _ = context.progress(OperationProgress::Migrating { done, total });
                 };
                 let moved = self.migration.session(id, &mut tick)?;
                 self.add(id, &moved.seal);
                 self.summary.added.entries += moved.added.entries;
                 self.summary.added.blobs += moved.added.blobs;
                 self.summary.added.bytes += moved.added.bytes;
-                if way == Way::Move && !self.migration.remove(id, &moved.seal)? {
+                if way == MigrateMode::Move && !self.migration.remove(id, &moved.seal)? {
                     return Err(Error::Growing { session: id.clone(), rounds: moved.rounds });
                 }
-                self.summary.removed += u64::from(way == Way::Move);
-                let is_there = moved.added == migrate::Progress::default();
-                (if is_there { "there" } else { "copied" }, Figures::Moved(moved))
+                self.summary.removed += u64::from(way == MigrateMode::Move);
+                let is_there = moved.added == migrate::CopyProgress::default();
+                (if is_there { "there" } else { "copied" }, MigratedFigures::Moved(moved))
             }
         })
     }
 
     /// Counts a session that both stores hold.
-    fn add(&mut self, id: &SessionId, seal: &Seal) {
+    fn add(&mut self, id: &SessionId, seal: &SessionDigest) {
         self.summary.sessions += 1;
         self.summary.entries += seal.entries;
         self.summary.outputs += seal.blobs;
@@ -339,26 +342,26 @@ impl Run<'_> {
     }
 
     /// What stands beside sessions: lessons, and the jobs of the sessions that were wanted and went.
-    fn beside(&mut self) -> Outcome {
+    fn beside(&mut self) -> OpResult {
         let (request, way) = (self.request, self.request.way());
-        if !matches!(way, Way::Copy | Way::Move) {
+        if !matches!(way, MigrateMode::Copy | MigrateMode::Move) {
             return Ok(());
         }
-        let wrong = |error: Error| Fault::failed(error.to_string());
+        let wrong = |error: Error| OpFault::failed(error.to_string());
         self.summary.lessons = self.migration.lessons().map_err(wrong)?;
-        let mut left: Vec<Left> = Vec::new();
+        let mut left: Vec<JobLeft> = Vec::new();
         let wanted = |job: &komado_store::Job| {
             let named =
                 request.sessions.is_empty() || request.sessions.iter().any(|id| id == job.session.as_str());
             let went = !self.refused.contains(&job.session);
             Ok(named && went && (request.user.is_none() || job.user == request.user))
         };
-        let then = if way == Way::Move { Then::Withdraw } else { Then::Keep };
+        let then = if way == MigrateMode::Move { SourceJob::Withdraw } else { SourceJob::Keep };
         self.summary.jobs = self.migration.jobs(then, wanted, |job| left.push(job)).map_err(wrong)?;
         left.into_iter().try_for_each(|job| self.refuse(&job.session, job.why))
     }
 
-    fn end(mut self, target: &dyn Store) -> Outcome {
+    fn end(mut self, target: &dyn Store) -> OpResult {
         let kind = target.vitals().map(|vitals| vitals.kind).unwrap_or("store");
         self.summary.digest = self.digest.finalize().to_hex().to_string();
         let left = self.summary.left;
@@ -368,7 +371,7 @@ impl Run<'_> {
         }
         match left {
             0 => Ok(()),
-            n => Err(Fault::refused(format!(
+            n => Err(OpFault::refused(format!(
                 "{} not moved; the reasons are above",
                 komado_core::notation::grouped(n)
             ))),

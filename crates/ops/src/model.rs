@@ -1,9 +1,11 @@
 //! What is known about models, what was learned by talking to them, and what their errors mean.
 
 use crate::address::AtSession;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Page, Route, private};
-use komado_engine::lesson::Lesson;
-use komado_provider::overflow::{Verdict, classify};
+use crate::{
+    Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route, private,
+};
+use komado_engine::lesson::LearnedModel;
+use komado_provider::overflow::{OverflowVerdict, classify};
 use komado_provider::registry::{self, Price, Registry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +20,7 @@ pub struct ListModels {
 
 /// A model of one provider.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct Model {
+pub struct ListedModel {
     /// The name the provider knows it by.
     pub id: String,
     /// The provider.
@@ -38,23 +40,25 @@ pub struct Model {
 }
 
 impl Operation for ListModels {
-    const ABOUT: About = About::read("models", "What is known about models");
+    const ABOUT: OperationLabel = OperationLabel::read("models", "What is known about models");
     const INTERFACES: Interfaces = Interfaces::everywhere("models", Route::get("models", "/models"))
         .not_mcp("a model at work does not choose models");
-    type Output = Page<Model>;
+    type Output = ResultPage<ListedModel>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Model>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<ListedModel>> {
         let registry = context.config.models.registry()?;
         let models = match &self.name {
-            Some(name) => vec![Model::from(registry.find(name).ok_or_else(|| unknown(&registry, name))?)],
-            None => registry.models().iter().map(Model::from).collect(),
+            Some(name) => {
+                vec![ListedModel::from(registry.find(name).ok_or_else(|| unknown(&registry, name))?)]
+            }
+            None => registry.models().iter().map(ListedModel::from).collect(),
         };
-        Ok(Page::whole(models))
+        Ok(ResultPage::whole(models))
     }
 }
 
-impl From<&registry::Model> for Model {
-    fn from(model: &registry::Model) -> Self {
+impl From<&registry::RegistryModel> for ListedModel {
+    fn from(model: &registry::RegistryModel) -> Self {
         Self {
             id: model.id.clone(),
             provider: model.provider.clone(),
@@ -69,7 +73,7 @@ impl From<&registry::Model> for Model {
 }
 
 /// That a name is not known, and which are like it.
-fn unknown(registry: &Registry, name: &str) -> Fault {
+fn unknown(registry: &Registry, name: &str) -> OpFault {
     let wanted = name.to_lowercase();
     let close = registry.models().iter().filter(|model| model.id.to_lowercase().contains(&wanted));
     let close: Vec<&str> = close.map(|model| model.id.as_str()).take(5).collect();
@@ -80,7 +84,7 @@ fn unknown(registry: &Registry, name: &str) -> Fault {
     } else {
         format!("known are {}", close.join(", "))
     };
-    Fault::not_found(format!("no model is known by the name {name:?}; {hint}"))
+    OpFault::not_found(format!("no model is known by the name {name:?}; {hint}"))
 }
 
 /// Put a newer collection of models over the one that is built in.
@@ -113,13 +117,13 @@ pub struct ModelChange {
     /// The model, as provider/id.
     pub model: String,
     /// What changed.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ModelDifference>,
 }
 
 /// A figure that changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Difference {
+pub enum ModelDifference {
     /// A number of tokens.
     Tokens {
         /// Which: window, input or output.
@@ -134,7 +138,8 @@ pub enum Difference {
 }
 
 impl Operation for UpdateModels {
-    const ABOUT: About = About::edit("models_update", "Put a newer collection of models in place");
+    const ABOUT: OperationLabel =
+        OperationLabel::edit("models_update", "Put a newer collection of models in place");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "models update",
         "windows and prices for all users are set by the owner of the machine",
@@ -142,16 +147,16 @@ impl Operation for UpdateModels {
     .not_mcp("a model at work does not choose models");
     type Output = Updated;
 
-    fn run(self, context: &Context) -> Outcome<Updated> {
+    fn run(self, context: &OperationContext) -> OpResult<Updated> {
         let new = Registry::read_any(&self.text)
-            .map_err(|error| Fault::input(format!("{error}; nothing was changed")))?;
+            .map_err(|error| OpFault::input(format!("{error}; nothing was changed")))?;
         // A broken file of before must not keep a good one out.
         let before = context.config.models.registry().unwrap_or_else(|_| Registry::builtin());
         let path = context.config.base_dir.join("models.jsonl");
         context.claim()?;
         private::folder(&context.config.base_dir)
             .and_then(|()| private::replace(&path, |out| out.write_all(new.write().as_bytes())))
-            .map_err(|e| Fault::failed(format!("{}: {e}; nothing was changed", path.display())))?;
+            .map_err(|e| OpFault::failed(format!("{}: {e}; nothing was changed", path.display())))?;
         let mut updated = Updated {
             path: path.display().to_string(),
             rows: new.models().len() as u64,
@@ -167,7 +172,7 @@ impl Operation for UpdateModels {
 }
 
 impl Updated {
-    fn count(&mut self, before: &Registry, model: &registry::Model) {
+    fn count(&mut self, before: &Registry, model: &registry::RegistryModel) {
         let Some(old) = before.get(&model.provider, &model.id) else {
             self.added += 1;
             return;
@@ -182,16 +187,16 @@ impl Updated {
     }
 }
 
-fn differences(old: &registry::Model, new: &registry::Model) -> Vec<Difference> {
+fn differences(old: &registry::RegistryModel, new: &registry::RegistryModel) -> Vec<ModelDifference> {
     let sizes = [
         ("window", Some(old.context), Some(new.context)),
         ("input", old.input, new.input),
         ("output", old.output, new.output),
     ];
     let changed = sizes.into_iter().filter(|(_, old, new)| old != new);
-    let mut all: Vec<Difference> =
-        changed.map(|(name, before, after)| Difference::Tokens { name, before, after }).collect();
-    all.extend((old.price != new.price).then_some(Difference::Price));
+    let mut all: Vec<ModelDifference> =
+        changed.map(|(name, before, after)| ModelDifference::Tokens { name, before, after }).collect();
+    all.extend((old.price != new.price).then_some(ModelDifference::Price));
     all
 }
 
@@ -206,24 +211,24 @@ pub struct Learned {
     pub about: String,
     /// What was learned.
     #[serde(flatten)]
-    pub lesson: Lesson,
+    pub lesson: LearnedModel,
 }
 
 impl Operation for ListLessons {
-    const ABOUT: About = About::read("models_learned", "What was learned about models");
+    const ABOUT: OperationLabel = OperationLabel::read("models_learned", "What was learned about models");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("models learned", Route::get("models", "/models/learned"))
             .not_mcp("a model at work does not choose models");
-    type Output = Page<Learned>;
+    type Output = ResultPage<Learned>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Learned>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<Learned>> {
         context.check_sees_all()?;
-        all(context).map(Page::whole)
+        all(context).map(ResultPage::whole)
     }
 }
 
 /// Every lesson. One that cannot be read teaches nothing, and can be forgotten all the same.
-fn all(context: &Context) -> Outcome<Vec<Learned>> {
+fn all(context: &OperationContext) -> OpResult<Vec<Learned>> {
     let lessons = context.engine.store().lessons()?.into_iter();
     let read = |(about, text): (String, String)| Learned {
         about,
@@ -243,34 +248,35 @@ pub struct ForgetLesson {
 
 /// A lesson that is forgotten.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Forgotten {
+pub struct ForgottenLesson {
     /// What it was about.
     pub forgotten: String,
 }
 
 impl Operation for ForgetLesson {
-    const ABOUT: About = About::remove("models_forget", "Forget what was learned about a model");
+    const ABOUT: OperationLabel =
+        OperationLabel::remove("models_forget", "Forget what was learned about a model");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("models forget", Route::delete("models", "/models/learned"))
             .not_mcp("a model at work does not choose models");
-    type Output = Page<Forgotten>;
+    type Output = ResultPage<ForgottenLesson>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Forgotten>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<ForgottenLesson>> {
         context.check_sees_all()?;
         let mut forgotten = Vec::new();
         for about in all(context)?.into_iter().map(|learned| learned.about) {
             // An address holds no space; a model's name may.
             let model = about.split_once(' ').map_or(about.as_str(), |(_, model)| model);
             if (about == self.about || model == self.about) && context.engine.store().forget(&about)? {
-                forgotten.push(Forgotten { forgotten: about });
+                forgotten.push(ForgottenLesson { forgotten: about });
             }
         }
         if forgotten.is_empty() {
             let hint = "`komado models learned` lists what was";
             let why = format!("nothing was learned about {:?}; {hint}", self.about);
-            return Err(Fault::not_found(why));
+            return Err(OpFault::not_found(why));
         }
-        Ok(Page::whole(forgotten))
+        Ok(ResultPage::whole(forgotten))
     }
 }
 
@@ -303,7 +309,7 @@ pub struct SessionLesson {
 }
 
 impl Operation for ModelOfSession {
-    const ABOUT: About = About::read("lesson", "What was learned about a session's model");
+    const ABOUT: OperationLabel = OperationLabel::read("lesson", "What was learned about a session's model");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::get("models", "/lessons"),
         "`context` shows the window, `models learned` what was learned",
@@ -311,11 +317,11 @@ impl Operation for ModelOfSession {
     .not_mcp("`context` tells a model how large its window is");
     type Output = ModelLesson;
 
-    fn run(self, context: &Context) -> Outcome<ModelLesson> {
+    fn run(self, context: &OperationContext) -> OpResult<ModelLesson> {
         let id = context.find(&self.at)?.session;
         let own = context.session(&id)?.meta.config;
         let Some(about) = own.model.clone() else {
-            return Err(Fault::not_found(format!("session {id} names no model")));
+            return Err(OpFault::not_found(format!("session {id} names no model")));
         };
         let lesson = context.models().own_lesson(&own);
         let our_window = context.models().own_window(&own, None);
@@ -338,13 +344,14 @@ pub struct ExplainError {
 }
 
 impl Operation for ExplainError {
-    const ABOUT: About = About::read("explain_error", "What a provider's error is taken for");
+    const ABOUT: OperationLabel =
+        OperationLabel::read("explain_error", "What a provider's error is taken for");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("explain-error", Route::post("models", "/explain-error"))
             .not_mcp("errors of providers are handled before a model sees anything");
-    type Output = Verdict;
+    type Output = OverflowVerdict;
 
-    fn run(self, _: &Context) -> Outcome<Verdict> {
+    fn run(self, _: &OperationContext) -> OpResult<OverflowVerdict> {
         Ok(classify(self.status, &self.body))
     }
 }

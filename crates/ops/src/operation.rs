@@ -1,10 +1,10 @@
 //! What is an operation, and how do interfaces that know only names and JSON call one?
 
 use crate::address::Target;
-use crate::stream::{self, Form, Opening};
-use crate::watch::{self, Watch, Watched};
-use crate::{Arguments, Context, Fault, Outcome, Streamed};
-use komado_engine::engine::Found;
+use crate::stream::{self, StreamForm, StreamHead};
+use crate::watch::{self, EventWatch, Watched};
+use crate::{NamedArguments, OpFault, OpResult, OperationContext, Streamed};
+use komado_engine::engine::ResolvedAddress;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,14 +18,14 @@ use std::sync::PoisonError;
 /// the arguments.
 pub trait Operation: DeserializeOwned + JsonSchema + 'static {
     /// What it is called, and what it does to a session.
-    const ABOUT: About;
+    const ABOUT: OperationLabel;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// What it gives back: the same JSON everywhere.
     type Output: Serialize + JsonSchema;
 
     /// Runs it.
-    fn run(self, context: &Context) -> Outcome<Self::Output>;
+    fn run(self, context: &OperationContext) -> OpResult<Self::Output>;
 
     /// The request with what a model means where it leaves something out.
     #[must_use]
@@ -51,7 +51,7 @@ pub trait Operation: DeserializeOwned + JsonSchema + 'static {
 
 /// What an operation is called, and what it does to a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct About {
+pub struct OperationLabel {
     /// Its name: a tool of MCP, and the id in the document.
     pub name: &'static str,
     /// The same for people, in a few words.
@@ -60,7 +60,7 @@ pub struct About {
     pub effect: Effect,
 }
 
-impl About {
+impl OperationLabel {
     /// [`Effect::Read`].
     pub const fn read(name: &'static str, title: &'static str) -> Self {
         Self { name, title, effect: Effect::Read }
@@ -106,11 +106,11 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug)]
 pub struct Interfaces {
     /// The verb of the command line.
-    pub cli: Offer<&'static str>,
+    pub cli: InterfaceOffer<&'static str>,
     /// The route of the HTTP API.
-    pub http: Offer<Route>,
+    pub http: InterfaceOffer<Route>,
     /// The tool of the MCP server, by the operation's name.
-    pub mcp: Offer<()>,
+    pub mcp: InterfaceOffer<()>,
 }
 
 impl Interfaces {
@@ -136,13 +136,13 @@ impl Interfaces {
 }
 
 /// How an interface offers an operation; where it does not, why.
-pub type Offer<T> = Result<T, &'static str>;
+pub type InterfaceOffer<T> = Result<T, &'static str>;
 
 /// A route of the HTTP API.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// The method.
-    pub method: Method,
+    pub method: HttpMethod,
     /// The path under `/api/v1`, with `{session}` and the like for fields of the request.
     pub path: &'static str,
     /// The status of a success.
@@ -164,7 +164,7 @@ pub struct Route {
 }
 
 impl Route {
-    const fn new(method: Method, status: u16, group: &'static str, path: &'static str) -> Self {
+    const fn new(method: HttpMethod, status: u16, group: &'static str, path: &'static str) -> Self {
         Self {
             method,
             path,
@@ -181,17 +181,17 @@ impl Route {
 
     /// A route that is read.
     pub const fn get(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Get, 200, group, path)
+        Self::new(HttpMethod::Get, 200, group, path)
     }
 
     /// A route that changes something.
     pub const fn post(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Post, 200, group, path)
+        Self::new(HttpMethod::Post, 200, group, path)
     }
 
     /// A route that makes something.
     pub const fn make(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Post, 201, group, path)
+        Self::new(HttpMethod::Post, 201, group, path)
     }
 
     /// The same with an ETag.
@@ -207,23 +207,23 @@ impl Route {
 
     /// True where the request stands in a JSON body, but for names in the path and the header.
     pub const fn has_json(&self) -> bool {
-        matches!(self.method, Method::Post) && self.body.is_none()
+        matches!(self.method, HttpMethod::Post) && self.body.is_none()
     }
 
     /// A route that removes something, after which nothing is left to be told.
     pub const fn remove(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Delete, 204, group, path)
+        Self::new(HttpMethod::Delete, 204, group, path)
     }
 
     /// A route that removes something, and says what.
     pub const fn delete(group: &'static str, path: &'static str) -> Self {
-        Self::new(Method::Delete, 200, group, path)
+        Self::new(HttpMethod::Delete, 200, group, path)
     }
 }
 
 /// A method of HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub enum HttpMethod {
     /// GET
     Get,
     /// POST
@@ -234,12 +234,12 @@ pub enum Method {
 
 komado_core::names! {
     /// Its name in the document.
-    Method { Get = "get", Post = "post", Delete = "delete" }
+    HttpMethod { Get = "get", Post = "post", Delete = "delete" }
 }
 
 /// What an operation gave back, encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
+pub struct EncodedResult {
     /// The result as JSON.
     pub json: String,
     /// The result for a model, where it is not the JSON.
@@ -252,7 +252,7 @@ pub struct Answer {
 
 /// An operation among others: what the interfaces know of it without knowing its type.
 #[derive(Clone, Copy)]
-pub struct Row {
+pub struct OperationRow {
     /// [`About::name`].
     pub name: &'static str,
     /// [`About::title`].
@@ -268,25 +268,25 @@ pub struct Row {
     /// The schema of a result.
     pub output: fn(&mut SchemaGenerator) -> Schema,
     /// How a streamed result is written; `None` for one that is held.
-    pub form: Option<Form>,
+    pub form: Option<StreamForm>,
     run: Run,
-    write: Option<stream::Run>,
+    write: Option<stream::StreamRun>,
     watch: Option<watch::Begin>,
 }
 
 /// How an operation is run where its result is held.
-type Run = fn(&Arguments, &Context, Reader) -> Outcome<Answer>;
+type Run = fn(&NamedArguments, &OperationContext, ResultReader) -> OpResult<EncodedResult>;
 
 /// Who reads a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reader {
+pub enum ResultReader {
     /// A program.
     Program,
     /// A model, which pays for each word.
     Model,
 }
 
-impl Row {
+impl OperationRow {
     /// The row of an operation.
     pub const fn of<O: Operation>() -> Self {
         let output = |generator: &mut SchemaGenerator| generator.subschema_for::<O::Output>();
@@ -303,13 +303,13 @@ impl Row {
     pub const fn watched<W: Watched>() -> Self {
         let output = |generator: &mut SchemaGenerator| generator.subschema_for::<W::Event>();
         let row = Self::new::<W>(W::ABOUT, W::INTERFACES, output, |_, _, _| {
-            Err(Fault::usage("this has no end; it is heard event by event"))
+            Err(OpFault::usage("this has no end; it is heard event by event"))
         });
-        Self { form: Some(Form::Events), watch: Some(watch::begin::<W>), ..row }
+        Self { form: Some(StreamForm::Events), watch: Some(watch::begin::<W>), ..row }
     }
 
     const fn new<T: JsonSchema>(
-        About { name, title, effect }: About,
+        OperationLabel { name, title, effect }: OperationLabel,
         interfaces: Interfaces,
         output: fn(&mut SchemaGenerator) -> Schema,
         run: Run,
@@ -340,47 +340,47 @@ impl Row {
     /// one session go one after another, each after what `before` says of it, which may have an answer already.
     pub fn call(
         &self,
-        given: Arguments,
-        context: &Context,
-        reader: Reader,
-        before: impl FnOnce(&Found) -> Outcome<Option<Answer>>,
-    ) -> Outcome<Answer> {
+        given: NamedArguments,
+        context: &OperationContext,
+        reader: ResultReader,
+        before: impl FnOnce(&ResolvedAddress) -> OpResult<Option<EncodedResult>>,
+    ) -> OpResult<EncodedResult> {
         self.guarded(given, context, before, |given, context| (self.run)(&given, context, reader))
     }
 
     /// The same, with a result that is written to `out` as it comes. `begin` hears when nothing that was asked for is missing.
     pub fn stream(
         &self,
-        given: Arguments,
-        context: &Context,
-        before: impl FnOnce(&Found) -> Outcome<Option<()>>,
-        begin: &mut dyn FnMut(Opening) -> Outcome,
+        given: NamedArguments,
+        context: &OperationContext,
+        before: impl FnOnce(&ResolvedAddress) -> OpResult<Option<()>>,
+        begin: &mut dyn FnMut(StreamHead) -> OpResult,
         out: &mut dyn Write,
-    ) -> Outcome {
+    ) -> OpResult {
         self.guarded(given, context, before, |given, context| match self.write {
-            Some(write) => write(&given, context, Reader::Program, begin, out),
+            Some(write) => write(&given, context, ResultReader::Program, begin, out),
             None => {
-                let answer = (self.run)(&given, context, Reader::Program)?;
-                begin(Opening { moment: answer.moment, file_name: None })?;
+                let answer = (self.run)(&given, context, ResultReader::Program)?;
+                begin(StreamHead { moment: answer.moment, file_name: None })?;
                 Ok(out.write_all(answer.json.as_bytes())?)
             }
         })
     }
 
     /// Begins to hear the events of an operation that has them.
-    pub fn watch(&self, given: &Arguments, context: &Context) -> Outcome<Box<dyn Watch>> {
+    pub fn watch(&self, given: &NamedArguments, context: &OperationContext) -> OpResult<Box<dyn EventWatch>> {
         given.check(&(self.request)(&mut SchemaGenerator::default()))?;
-        let begin = self.watch.ok_or_else(|| Fault::usage(format!("{} has no events", self.name)))?;
+        let begin = self.watch.ok_or_else(|| OpFault::usage(format!("{} has no events", self.name)))?;
         begin(given, context)
     }
 
     fn guarded<T>(
         &self,
-        given: Arguments,
-        context: &Context,
-        before: impl FnOnce(&Found) -> Outcome<Option<T>>,
-        run: impl FnOnce(Arguments, &Context) -> Outcome<T>,
-    ) -> Outcome<T> {
+        given: NamedArguments,
+        context: &OperationContext,
+        before: impl FnOnce(&ResolvedAddress) -> OpResult<Option<T>>,
+        run: impl FnOnce(NamedArguments, &OperationContext) -> OpResult<T>,
+    ) -> OpResult<T> {
         given.check(&(self.request)(&mut SchemaGenerator::default()))?;
         let session = given.text("session");
         if self.effect == Effect::Read || session.is_none() {
@@ -398,13 +398,17 @@ impl Row {
     }
 }
 
-fn run<O: Operation>(given: &Arguments, context: &Context, reader: Reader) -> Outcome<Answer> {
+fn run<O: Operation>(
+    given: &NamedArguments,
+    context: &OperationContext,
+    reader: ResultReader,
+) -> OpResult<EncodedResult> {
     let request: O = given.read()?;
-    let request = if reader == Reader::Model { request.for_model() } else { request };
+    let request = if reader == ResultReader::Model { request.for_model() } else { request };
     let output = context.run(request)?;
-    Ok(Answer {
+    Ok(EncodedResult {
         json: serde_json::to_string(&output)?,
-        text: (reader == Reader::Model).then(|| O::text(&output)).flatten(),
+        text: (reader == ResultReader::Model).then(|| O::text(&output)).flatten(),
         moment: O::moment(&output),
         location: O::location(&output),
     })

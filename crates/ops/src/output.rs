@@ -3,20 +3,22 @@
 //! The readings are those that a model has as tools. They stream, so an output may be larger than memory.
 
 use crate::address::{AtMoment, AtThread, Target};
-use crate::stream::{self, Form, Piece, Sink};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Page, Route, Streamed};
-use komado_core::clip::{CHARS, Call, LINES};
+use crate::stream::{self, StreamBytes, StreamForm, StreamSink};
+use crate::{
+    Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route, Streamed,
+};
+use komado_core::clip::{CHARS, LINES, ReadOnCall};
 use komado_core::journal::Entry;
-use komado_core::message::{Outcome as ToolOutcome, OutputRef};
+use komado_core::message::{OutputRef, ToolOutcome};
 use komado_core::{Kind, Seq};
 use komado_engine::Thread;
-use komado_engine::engine::Found;
-use komado_engine::output::Reference;
-use komado_engine::output::grep::{Pattern, Search};
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::output::OutputReference;
+use komado_engine::output::grep::{GrepPattern, GrepSearch};
 use komado_engine::output::read;
-use komado_engine::output::read::Stretch;
-use komado_engine::output::{Ask, Request};
-use komado_store::Mode;
+use komado_engine::output::read::LineStretch;
+use komado_engine::output::{OutputAsk, OutputCall};
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,15 +30,23 @@ const fn by_people(verb: &'static str, path: &'static str) -> Interfaces {
 }
 
 /// The thread and the output that a request means.
-fn find<'a>(context: &'a Context, at: Target, ref_id: &str) -> Outcome<(Thread<'a>, Reference, Found)> {
+fn find<'a>(
+    context: &'a OperationContext,
+    at: Target,
+    ref_id: &str,
+) -> OpResult<(Thread<'a>, OutputReference, ResolvedAddress)> {
     let found = context.find(at)?;
     let reference = complete(context, &found, ref_id.parse()?)?;
-    Ok((context.engine.open(&found.session, &found.thread, Mode::Read)?, reference, found))
+    Ok((context.engine.open(&found.session, &found.thread, OpenMode::Read)?, reference, found))
 }
 
 /// The whole id of an output, of which a beginning may have been given.
-fn complete(context: &Context, found: &Found, reference: Reference) -> Outcome<Reference> {
-    let Reference::Blob(given) = &reference else { return Ok(reference) };
+fn complete(
+    context: &OperationContext,
+    found: &ResolvedAddress,
+    reference: OutputReference,
+) -> OpResult<OutputReference> {
+    let OutputReference::Blob(given) = &reference else { return Ok(reference) };
     if context.engine.store().blob(&found.session, given).is_ok() {
         return Ok(reference);
     }
@@ -44,12 +54,12 @@ fn complete(context: &Context, found: &Found, reference: Reference) -> Outcome<R
     let mut fits: Vec<&String> = named.iter().filter(|id| id.starts_with(given.as_str())).collect();
     fits.sort();
     match fits[..] {
-        [only] => Ok(Reference::Blob(only.clone())),
+        [only] => Ok(OutputReference::Blob(only.clone())),
         [] => Ok(reference),
         _ => {
             let fits: Vec<&str> = fits.iter().map(|id| id.as_str()).collect();
             let message = format!("{given:?} fits several: {}; write more of it", fits.join(", "));
-            Err(Fault::not_found(message))
+            Err(OpFault::not_found(message))
         }
     }
 }
@@ -64,7 +74,7 @@ pub struct ListOutputs {
 
 /// An output that is too long to be shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Output {
+pub struct LongOutput {
     /// Its id.
     #[serde(rename = "ref")]
     pub ref_id: String,
@@ -79,14 +89,14 @@ pub struct Output {
 }
 
 impl Operation for ListOutputs {
-    const ABOUT: About = About::read("outputs", "List long outputs");
+    const ABOUT: OperationLabel = OperationLabel::read("outputs", "List long outputs");
     const INTERFACES: Interfaces = by_people("output", "/sessions/{session}/threads/{thread}/outputs")
         .not_mcp("the view names each output where it is cut");
-    type Output = Page<Output>;
+    type Output = ResultPage<LongOutput>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Output>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<LongOutput>> {
         let found = context.find(&self.at)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         let mut outputs = Vec::new();
         for seq in 1..=found.seq.unwrap_or(thread.last()).min(thread.last()) {
             if thread.source().head(seq)?.kind != Kind::Tool {
@@ -97,9 +107,9 @@ impl Operation for ListOutputs {
                 continue;
             };
             let OutputRef { id, byte_size, line_count } = output.clone();
-            outputs.push(Output { ref_id: id, byte_size, line_count, tool: name.clone(), seq });
+            outputs.push(LongOutput { ref_id: id, byte_size, line_count, tool: name.clone(), seq });
         }
-        Ok(Page::whole(outputs))
+        Ok(ResultPage::whole(outputs))
     }
 }
 
@@ -114,12 +124,12 @@ pub struct ReadOutput {
     pub ref_id: String,
     /// What to read of it.
     #[serde(flatten)]
-    pub part: Part,
+    pub part: OutputPart,
 }
 
 /// What to read of an output: lines, matches, or a part of one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize, JsonSchema)]
-pub struct Part {
+pub struct OutputPart {
     /// First line to read, or to search
     #[arg(long, value_name = "N", conflicts_with = "line")]
     #[schemars(range(min = 1))]
@@ -161,7 +171,7 @@ pub struct Part {
 
 /// A part of an output.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct Reading {
+pub struct OutputExcerpt {
     /// The session.
     pub session: String,
     /// The thread.
@@ -185,34 +195,39 @@ pub struct ReadingCall {
 }
 
 impl Operation for ReadOutput {
-    const ABOUT: About = About::read("output", "Read a long output");
+    const ABOUT: OperationLabel = OperationLabel::read("output", "Read a long output");
     const INTERFACES: Interfaces =
         by_people("output", "/sessions/{session}/threads/{thread}/outputs/{ref_id}")
             .not_mcp("models know the three tools `tool_output_cache`, `_grep` and `_line`");
-    type Output = Reading;
+    type Output = OutputExcerpt;
 
-    fn run(self, context: &Context) -> Outcome<Reading> {
+    fn run(self, context: &OperationContext) -> OpResult<OutputExcerpt> {
         self.part.check()?;
         read(context, (&self.at).into(), &self.ref_id, self.part.ask())
     }
 }
 
 /// Reads a part of an output.
-pub(super) fn read(context: &Context, at: Target, ref_id: &str, ask: Ask) -> Outcome<Reading> {
+pub(super) fn read(
+    context: &OperationContext,
+    at: Target,
+    ref_id: &str,
+    ask: OutputAsk,
+) -> OpResult<OutputExcerpt> {
     let (thread, reference, found) = find(context, at, ref_id)?;
     let ref_id = reference.to_string();
-    let read = Request { reference, ask }.answer(&thread)?;
+    let read = OutputCall { reference, ask }.answer(&thread)?;
     let (session, thread) = (found.session.to_string(), found.thread.to_string());
-    Ok(Reading { session, thread, ref_id, text: read.text, next: read.next.map(reads_on).transpose()? })
+    Ok(OutputExcerpt { session, thread, ref_id, text: read.text, next: read.next.map(reads_on).transpose()? })
 }
 
-fn reads_on(call: Call) -> Outcome<ReadingCall> {
+fn reads_on(call: ReadOnCall) -> OpResult<ReadingCall> {
     Ok(ReadingCall { tool: call.tool, arguments: serde_json::from_str(&call.arguments)? })
 }
 
-impl Part {
+impl OutputPart {
     /// Refuses what stands beside something it does not go with: it is most likely meant otherwise.
-    fn check(&self) -> Outcome {
+    fn check(&self) -> OpResult {
         let searches = [
             ("regex", self.regex),
             ("before", self.before.is_some()),
@@ -220,25 +235,25 @@ impl Part {
             ("max_matches", self.max_matches.is_some()),
         ];
         if let Some((name, _)) = searches.iter().find(|(_, given)| *given && self.grep.is_none()) {
-            return Err(Fault::usage(format!("{name} goes with grep")));
+            return Err(OpFault::usage(format!("{name} goes with grep")));
         }
         if self.line.is_some() && (self.grep.is_some() || self.offset.is_some() || self.limit.is_some()) {
-            return Err(Fault::usage("line reads one line; leave out grep, offset and limit"));
+            return Err(OpFault::usage("line reads one line; leave out grep, offset and limit"));
         }
         if self.char_limit.is_some() && self.line.is_none() {
-            return Err(Fault::usage("char_limit goes with line"));
+            return Err(OpFault::usage("char_limit goes with line"));
         }
         Ok(())
     }
 
-    pub(super) fn ask(self) -> Ask {
+    pub(super) fn ask(self) -> OutputAsk {
         let (offset, char_offset) = (self.offset.unwrap_or(1), self.char_offset.unwrap_or(0));
         if let Some(text) = self.grep {
-            return Ask::Grep(Search {
-                pattern: if self.regex { Pattern::Regex(text) } else { Pattern::Literal(text) },
+            return OutputAsk::Grep(GrepSearch {
+                pattern: if self.regex { GrepPattern::Regex(text) } else { GrepPattern::Literal(text) },
                 before: self.before.unwrap_or(0),
                 after: self.after.unwrap_or(0),
-                max_matches: self.max_matches.unwrap_or(Search::MATCHES),
+                max_matches: self.max_matches.unwrap_or(GrepSearch::MATCHES),
                 offset,
                 char_offset,
             });
@@ -246,9 +261,9 @@ impl Part {
         match self.line {
             Some(line_number) => {
                 let char_limit = self.char_limit.unwrap_or(CHARS);
-                Ask::Line(Stretch { line_number, char_offset, char_limit })
+                OutputAsk::Line(LineStretch { line_number, char_offset, char_limit })
             }
-            None => Ask::Read(read::Page { offset, limit: self.limit.unwrap_or(LINES) }),
+            None => OutputAsk::Read(read::OutputPage { offset, limit: self.limit.unwrap_or(LINES) }),
         }
     }
 }
@@ -257,20 +272,20 @@ impl Part {
 macro_rules! tool {
     ($type:ident, $name:literal, $title:literal, $part:expr) => {
         impl Operation for $type {
-            const ABOUT: About = About::read($name, $title);
+            const ABOUT: OperationLabel = OperationLabel::read($name, $title);
             const INTERFACES: Interfaces = Interfaces {
                 cli: Err("`output` does all three"),
                 http: Err("the route of `output` does all three"),
                 mcp: Ok(()),
             };
-            type Output = Reading;
+            type Output = OutputExcerpt;
 
-            fn run(self, context: &Context) -> Outcome<Reading> {
-                let part: fn(&Self) -> Part = $part;
+            fn run(self, context: &OperationContext) -> OpResult<OutputExcerpt> {
+                let part: fn(&Self) -> OutputPart = $part;
                 read(context, (&self.at).into(), &self.ref_id, part(&self).ask())
             }
 
-            fn text(output: &Reading) -> Option<String> {
+            fn text(output: &OutputExcerpt) -> Option<String> {
                 Some(output.text.clone())
             }
         }
@@ -292,10 +307,10 @@ pub struct ToolOutputCache {
     pub at: AtThread,
 }
 
-tool!(ToolOutputCache, "tool_output_cache", "Read an output", |given| Part {
+tool!(ToolOutputCache, "tool_output_cache", "Read an output", |given| OutputPart {
     offset: given.offset,
     limit: given.limit,
-    ..Part::default()
+    ..OutputPart::default()
 });
 
 /// Search a tool output, or any entry of the journal, for a text or a regular expression; gives numbered lines.
@@ -324,7 +339,7 @@ pub struct ToolOutputCacheGrep {
     pub at: AtThread,
 }
 
-tool!(ToolOutputCacheGrep, "tool_output_cache_grep", "Search in an output", |given| Part {
+tool!(ToolOutputCacheGrep, "tool_output_cache_grep", "Search in an output", |given| OutputPart {
     grep: Some(given.pattern.clone()),
     regex: given.regex,
     before: given.before,
@@ -332,7 +347,7 @@ tool!(ToolOutputCacheGrep, "tool_output_cache_grep", "Search in an output", |giv
     max_matches: given.max_matches,
     offset: given.offset,
     char_offset: given.char_offset,
-    ..Part::default()
+    ..OutputPart::default()
 });
 
 /// Read a part of one long line of a tool output, by characters.
@@ -352,11 +367,11 @@ pub struct ToolOutputCacheLine {
     pub at: AtThread,
 }
 
-tool!(ToolOutputCacheLine, "tool_output_cache_line", "Read a long line", |given| Part {
+tool!(ToolOutputCacheLine, "tool_output_cache_line", "Read a long line", |given| OutputPart {
     line: Some(given.line_number),
     char_offset: given.char_offset,
     char_limit: given.char_limit,
-    ..Part::default()
+    ..OutputPart::default()
 });
 
 /// Give the bytes of an output, all of them.
@@ -371,15 +386,15 @@ pub struct RawOutput {
 }
 
 impl Streamed for RawOutput {
-    const ABOUT: About = About::read("output_raw", "The bytes of a long output");
+    const ABOUT: OperationLabel = OperationLabel::read("output_raw", "The bytes of a long output");
     const INTERFACES: Interfaces =
         by_people("output --raw", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")
             .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
-    const FORM: Form = Form::Bytes("application/octet-stream");
+    const FORM: StreamForm = StreamForm::Bytes("application/octet-stream");
     type Head = ();
-    type Item = Piece;
+    type Item = StreamBytes;
 
-    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+    fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult {
         let (thread, reference, _) = find(context, (&self.at).into(), &self.ref_id)?;
         let mut bytes = komado_engine::output::open(&thread, &reference)?;
         to.begin(())?;

@@ -4,8 +4,8 @@ mod run;
 
 pub use run::{Follower, RanPlaybook, RunPlaybook};
 
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
-use komado_agent::playbook::{Error, Playbook, Problem};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
+use komado_agent::playbook::{Error, Playbook, PlaybookProblemFound};
 use komado_core::session::MetaConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,22 +17,22 @@ const fn of_files(verb: &'static str) -> Interfaces {
 }
 
 /// How deep child threads may nest in a session that says nothing of it.
-pub(crate) fn most_depth(context: &Context) -> u32 {
+pub(crate) fn most_depth(context: &OperationContext) -> u32 {
     context.config.threads(&MetaConfig::default()).max_depth
 }
 
 /// Reads one; what is wrong with it where child threads may be at most `most` deep.
-fn read(path: &Path, most: u32) -> Outcome<Result<Playbook, Error>> {
+fn read(path: &Path, most: u32) -> OpResult<Result<Playbook, Error>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .map_err(|why| Fault::unread(format!("the playbook {name} cannot be read"), &why))?;
+        .map_err(|why| OpFault::unread(format!("the playbook {name} cannot be read"), &why))?;
     Ok(Playbook::parse_within(&name, &text, most))
 }
 
 /// Reads one that must be right; the built-in one when none is named.
-pub(crate) fn right(path: Option<&Path>, most: u32) -> Outcome<Playbook> {
+pub(crate) fn right(path: Option<&Path>, most: u32) -> OpResult<Playbook> {
     let Some(path) = path else { return Ok(Playbook::built_in()) };
-    read(path, most)?.map_err(|error| Fault::input(error.to_string()))
+    read(path, most)?.map_err(|error| OpFault::input(error.to_string()))
 }
 
 /// Say everything that is wrong with playbooks.
@@ -78,23 +78,23 @@ pub struct PlaybookProblem {
     pub why: String,
 }
 
-impl From<Problem> for PlaybookProblem {
-    fn from(Problem { place, why }: Problem) -> Self {
+impl From<PlaybookProblemFound> for PlaybookProblem {
+    fn from(PlaybookProblemFound { place, why }: PlaybookProblemFound) -> Self {
         Self { place, why }
     }
 }
 
 impl Operation for CheckPlaybooks {
-    const ABOUT: About = About::read("playbook_check", "Check playbooks");
+    const ABOUT: OperationLabel = OperationLabel::read("playbook_check", "Check playbooks");
     const INTERFACES: Interfaces = of_files("playbook check");
     type Output = CheckedPlaybooks;
 
-    fn run(self, context: &Context) -> Outcome<CheckedPlaybooks> {
+    fn run(self, context: &OperationContext) -> OpResult<CheckedPlaybooks> {
         Ok(CheckedPlaybooks { items: self.files.iter().map(|file| checked(context, file)).collect() })
     }
 }
 
-fn checked(context: &Context, path: &Path) -> CheckedPlaybook {
+fn checked(context: &OperationContext, path: &Path) -> CheckedPlaybook {
     let file = path.display().to_string();
     let found = read(path, most_depth(context))
         .unwrap_or_else(|fault| Err(Error::bad(file.clone(), fault.message())));
@@ -139,11 +139,11 @@ pub struct DrawnPlaybook {
 }
 
 impl Operation for GraphPlaybook {
-    const ABOUT: About = About::read("playbook_graph", "Draw a playbook");
+    const ABOUT: OperationLabel = OperationLabel::read("playbook_graph", "Draw a playbook");
     const INTERFACES: Interfaces = of_files("playbook graph");
     type Output = DrawnPlaybook;
 
-    fn run(self, _: &Context) -> Outcome<DrawnPlaybook> {
+    fn run(self, _: &OperationContext) -> OpResult<DrawnPlaybook> {
         let playbook = right(self.file.as_deref(), u32::MAX)?;
         Ok(DrawnPlaybook {
             nodes: playbook.len() as u64,

@@ -2,9 +2,12 @@
 
 use crate::address::AtMoment;
 use crate::choice::one_of;
-use crate::{About, Context, Fault, Interfaces, Naming, Operation, Outcome, Page, Progress, Route, clock};
+use crate::{
+    Interfaces, Naming, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress,
+    ResultPage, Route, clock,
+};
 use komado_core::{Role, Seq, SessionId};
-use komado_engine::recall::{Ask, Found, How, Scope};
+use komado_engine::recall::{RecallHit, RecallMode, RecallQuery, RecallScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -14,14 +17,14 @@ const USUAL: u32 = 10;
 
 /// What to look for, and among what.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
-pub struct Search {
+pub struct RecallSearch {
     /// What to look for; a name, a path or an error message is best
     #[arg(skip)]
     #[schemars(length(min = 1))]
     pub query: String,
     /// ranked: best fit first; exact: the text as it stands; regex: a regular expression. ranked when left out
     #[arg(skip)]
-    pub mode: Option<How>,
+    pub mode: Option<RecallMode>,
     /// Results at most; 10 when left out
     #[arg(short = 'k', long, value_name = "N")]
     #[schemars(range(min = 1, max = 1000))]
@@ -52,9 +55,9 @@ pub struct Search {
     pub neighbours: Option<u32>,
 }
 
-impl Search {
-    fn ask(&self, now: &str) -> Outcome<Ask> {
-        let mut ask = Ask::new(self.query.as_str());
+impl RecallSearch {
+    fn ask(&self, now: &str) -> OpResult<RecallQuery> {
+        let mut ask = RecallQuery::new(self.query.as_str());
         ask.how = self.mode.unwrap_or_default();
         ask.k = self.most();
         (ask.budget, ask.neighbours) = (self.budget, self.neighbours.unwrap_or(0));
@@ -71,7 +74,11 @@ impl Search {
 }
 
 /// Looks in each scope, and gives the best results of all of them.
-fn look(context: &Context, scopes: &[Scope], search: &Search) -> Outcome<Page<Recalled>> {
+fn look(
+    context: &OperationContext,
+    scopes: &[RecallScope],
+    search: &RecallSearch,
+) -> OpResult<ResultPage<Recalled>> {
     let ask = search.ask(&context.engine.now())?;
     let mut found = Vec::new();
     for scope in scopes {
@@ -82,22 +89,22 @@ fn look(context: &Context, scopes: &[Scope], search: &Search) -> Outcome<Page<Re
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
         found.truncate(search.most());
     }
-    Ok(Page::whole(found.into_iter().map(Recalled::from).collect()))
+    Ok(ResultPage::whole(found.into_iter().map(Recalled::from).collect()))
 }
 
 /// Brings the index up to date.
-fn catch_up(context: &Context, scope: &Scope) -> Outcome {
+fn catch_up(context: &OperationContext, scope: &RecallScope) -> OpResult {
     let mut told = Ok(());
     context.engine.index(scope, &mut |done, total| {
         if told.is_ok() {
-            told = context.progress(Progress::Indexing { done, total });
+            told = context.progress(OperationProgress::Indexing { done, total });
         }
     })?;
     told
 }
 
 /// The results as lines for a model.
-fn lines(page: &Page<Recalled>) -> String {
+fn lines(page: &ResultPage<Recalled>) -> String {
     match page.items.is_empty() {
         true => "nothing was found; try other words, or fewer filters".to_owned(),
         false => page.items.iter().map(Recalled::line).collect::<Vec<_>>().join("\n"),
@@ -109,7 +116,7 @@ fn lines(page: &Page<Recalled>) -> String {
 pub struct Recall {
     /// What to look for.
     #[serde(flatten)]
-    pub search: Search,
+    pub search: RecallSearch,
     /// The session or its address; all sessions when left out and none is set
     #[schemars(length(max = 300))]
     pub session: Option<String>,
@@ -121,47 +128,47 @@ pub struct Recall {
 }
 
 impl Operation for Recall {
-    const ABOUT: About = About::read("recall", "Find again what was said");
+    const ABOUT: OperationLabel = OperationLabel::read("recall", "Find again what was said");
     const INTERFACES: Interfaces = Interfaces::everywhere("recall", Route::get("recall", "/recall"));
-    type Output = Page<Recalled>;
+    type Output = ResultPage<Recalled>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Recalled>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<Recalled>> {
         let has_default = matches!(context.naming, Naming::Prefix { default: Some(_) });
         let Self { search, session, thread, user } = self;
         match (&session, &thread, user) {
             (None, None, None) if has_default => {}
             (None, None, user) => return look(context, &everywhere(context, user)?, &search),
             (_, _, Some(_)) => {
-                return Err(Fault::usage("user goes with a search over sessions; leave session out"));
+                return Err(OpFault::usage("user goes with a search over sessions; leave session out"));
             }
             _ => {}
         }
         look(context, &[scope(context, &AtMoment { session, thread, seq: None })?], &search)
     }
 
-    fn text(output: &Page<Recalled>) -> Option<String> {
+    fn text(output: &ResultPage<Recalled>) -> Option<String> {
         Some(lines(output))
     }
 }
 
 /// All sessions that the caller may see: all there are, or the user's own and those that the key lists.
-fn everywhere(context: &Context, user: Option<String>) -> Outcome<Vec<Scope>> {
+fn everywhere(context: &OperationContext, user: Option<String>) -> OpResult<Vec<RecallScope>> {
     let caller = &context.caller;
     if caller.sees_all {
-        return Ok(vec![user.map_or(Scope::All, Scope::User)]);
+        return Ok(vec![user.map_or(RecallScope::All, RecallScope::User)]);
     }
     let own = caller.user.as_ref();
     if user.is_some() && user.as_ref() != own {
-        return Err(Fault::forbidden("this key does not see the sessions of that user; leave user out"));
+        return Err(OpFault::forbidden("this key does not see the sessions of that user; leave user out"));
     }
-    let mut scopes: Vec<Scope> = own.cloned().map(Scope::User).into_iter().collect();
+    let mut scopes: Vec<RecallScope> = own.cloned().map(RecallScope::User).into_iter().collect();
     if user.is_none() {
         for id in &caller.sessions {
             let Ok(id) = SessionId::new(id.as_str()) else { continue };
             let Ok(session) = context.session(&id) else { continue };
             // The user's own are searched already.
             if own.is_none() || session.meta.user.as_ref() != own {
-                scopes.push(Scope::Session(id));
+                scopes.push(RecallScope::Session(id));
             }
         }
     }
@@ -176,28 +183,28 @@ pub struct RecallSession {
     pub at: AtMoment,
     /// What to look for.
     #[serde(flatten)]
-    pub search: Search,
+    pub search: RecallSearch,
 }
 
 impl Operation for RecallSession {
-    const ABOUT: About = About::read("recall_session", "Search one session");
+    const ABOUT: OperationLabel = OperationLabel::read("recall_session", "Search one session");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("recall", Route::get("recall", "/sessions/{session}/recall"))
             .not_mcp("`recall` with a session does the same");
-    type Output = Page<Recalled>;
+    type Output = ResultPage<Recalled>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Recalled>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<Recalled>> {
         look(context, &[scope(context, &self.at)?], &self.search)
     }
 }
 
 /// The session, or where a thread or a moment is named, what that thread knows.
-pub(super) fn scope(context: &Context, at: &AtMoment) -> Outcome<Scope> {
+pub(super) fn scope(context: &OperationContext, at: &AtMoment) -> OpResult<RecallScope> {
     let found = context.find(at)?;
     let names_thread = at.thread.is_some() || at.session.as_deref().is_some_and(|text| text.contains('/'));
     Ok(match (names_thread, found.seq) {
-        (false, None) => Scope::Session(found.session),
-        (_, upto) => Scope::Thread { session: found.session, thread: found.thread, upto },
+        (false, None) => RecallScope::Session(found.session),
+        (_, upto) => RecallScope::Thread { session: found.session, thread: found.thread, upto },
     })
 }
 
@@ -229,7 +236,7 @@ pub struct Recalled {
     /// True when the model does not see the entry as it was said: hidden, replaced, or left behind by a rewind.
     pub hidden: bool,
     /// Entries before and after it, when they were asked for.
-    pub around: Vec<Beside>,
+    pub around: Vec<NeighbourEntry>,
     /// Where in the snippet the matches are, in bytes.
     #[serde(skip)]
     pub marks: Vec<Range<usize>>,
@@ -237,7 +244,7 @@ pub struct Recalled {
 
 /// An entry beside a result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Beside {
+pub struct NeighbourEntry {
     /// Its number.
     pub seq: Seq,
     /// Who speaks.
@@ -246,11 +253,11 @@ pub struct Beside {
     pub snippet: String,
 }
 
-impl From<Found> for Recalled {
-    fn from(found: Found) -> Self {
+impl From<RecallHit> for Recalled {
+    fn from(found: RecallHit) -> Self {
         let thread = if found.thread.is_root() { String::new() } else { format!("/{}", found.thread) };
         let (text, marks) = (found.snippet.text, found.snippet.marks);
-        let beside = |one: komado_engine::recall::Beside| Beside {
+        let beside = |one: komado_engine::recall::RecallNeighbour| NeighbourEntry {
             seq: one.seq,
             role: one.role.name(),
             snippet: one.snippet,

@@ -1,8 +1,10 @@
 //! Tell what happened in the sessions that the caller may see: usage, common questions, performance.
 
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress, Route};
+use crate::{
+    Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress, Route,
+};
 use komado_core::session::Session;
-use komado_engine::report::{self, Ask, Depth, Flow, Part, Range, Report};
+use komado_engine::report::{self, Range, Report, ReportDepth, ReportPart, ReportQuery, ScanFlow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,9 +17,9 @@ const MOST_ROWS: u32 = 1_000;
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct MakeReport {
     /// Which part
-    #[arg(value_enum, default_value_t = What::All)]
+    #[arg(value_enum, default_value_t = ReportKind::All)]
     #[serde(default)]
-    pub what: What,
+    pub what: ReportKind,
     /// From then on: 2026-11-01, a time, today, yesterday, or 12h, 7d, 4w ago; thirty days when left out
     #[arg(long, value_name = "DATE")]
     #[schemars(example = &"7d")]
@@ -50,7 +52,7 @@ pub struct MakeReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum What {
+pub enum ReportKind {
     /// How much was used
     Usage,
     /// What people ask
@@ -66,57 +68,58 @@ const fn usual_rows() -> u32 {
     USUAL_ROWS
 }
 
-impl What {
-    fn parts(self) -> Vec<Part> {
+impl ReportKind {
+    fn parts(self) -> Vec<ReportPart> {
         match self {
-            Self::Usage => vec![Part::Usage],
-            Self::Questions => vec![Part::Questions],
-            Self::Performance => vec![Part::Performance],
-            Self::All => Part::ALL.to_vec(),
+            Self::Usage => vec![ReportPart::Usage],
+            Self::Questions => vec![ReportPart::Questions],
+            Self::Performance => vec![ReportPart::Performance],
+            Self::All => ReportPart::ALL.to_vec(),
         }
     }
 }
 
 impl Operation for MakeReport {
-    const ABOUT: About = About::read("report", "What happened in many sessions");
+    const ABOUT: OperationLabel = OperationLabel::read("report", "What happened in many sessions");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("report", Route { has_forms: true, ..Route::get("report", "/report") })
             .not_mcp("figures about all sessions are for people");
     type Output = Report;
 
-    fn run(self, context: &Context) -> Outcome<Report> {
+    fn run(self, context: &OperationContext) -> OpResult<Report> {
         let ask = self.ask(context)?;
         context.report(|| {
             let sees = |session: &Session| context.caller.may_see(session);
             let mut wanted = Ok(());
-            let made = report::report(&context.engine, &ask, &sees, &mut |at: report::Progress| {
-                wanted = context.progress(Progress::Reading { sessions: at.sessions, entries: at.entries });
-                if wanted.is_ok() { Flow::Continue(()) } else { Flow::Break(()) }
+            let made = report::report(&context.engine, &ask, &sees, &mut |at: report::ScanProgress| {
+                wanted = context
+                    .progress(OperationProgress::Reading { sessions: at.sessions, entries: at.entries });
+                if wanted.is_ok() { ScanFlow::Continue(()) } else { ScanFlow::Break(()) }
             })?;
-            wanted.and_then(|()| made.ok_or_else(|| Fault::usage("the report was broken off")))
+            wanted.and_then(|()| made.ok_or_else(|| OpFault::usage("the report was broken off")))
         })
     }
 }
 
 impl MakeReport {
     /// What is asked for; refused where it cannot be meant.
-    fn ask(self, context: &Context) -> Outcome<Ask> {
+    fn ask(self, context: &OperationContext) -> OpResult<ReportQuery> {
         let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (from, to, offset) = (text(&self.from), text(&self.to), text(&self.utc_offset));
         let range = Range::read(from.as_deref(), to.as_deref(), offset.as_deref(), &context.engine.now())
-            .map_err(|error| Fault::usage(error.to_string()))?;
+            .map_err(|error| OpFault::usage(error.to_string()))?;
         if !(1..=MOST_ROWS).contains(&self.top) {
-            return Err(Fault::usage(format!("top is {}; give 1 to {MOST_ROWS}", self.top)));
+            return Err(OpFault::usage(format!("top is {}; give 1 to {MOST_ROWS}", self.top)));
         }
         let parts = self.what.parts();
-        if self.quick && !matches!(self.what, What::Usage | What::All) {
+        if self.quick && !matches!(self.what, ReportKind::Usage | ReportKind::All) {
             let name = parts.first().map_or("this", |part| part.name());
-            return Err(Fault::usage(format!(
+            return Err(OpFault::usage(format!(
                 "quick reads no journals, and the {name} part is in them; leave quick out"
             )));
         }
-        let depth = if self.quick { Depth::Rows } else { Depth::Journals };
+        let depth = if self.quick { ReportDepth::Rows } else { ReportDepth::Journals };
         let user = context.caller.whose(self.user)?;
-        Ok(Ask { range, user, model: self.model, top: self.top as usize, parts, depth })
+        Ok(ReportQuery { range, user, model: self.model, top: self.top as usize, parts, depth })
     }
 }

@@ -5,21 +5,21 @@ mod state;
 mod stats;
 mod transfer;
 
-pub use new::{ChildSettings, Made, New, hostname, make, meter};
+pub use new::{ChildSettings, New, NewSession, hostname, make, meter};
 pub(crate) use new::{create, meta};
-pub use state::{Complete, Entered, Fail, Pause, Resume, Stop};
+pub use state::{Complete, FailSession, Pause, ResumeSession, StateChange, StopSession};
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use transfer::{Export, Exported, Import, Imported};
 
 use crate::address::AtSession;
 use crate::clock::days_ago;
 use crate::page::{self, USUAL};
-use crate::{About, Context, Interfaces, Operation, Outcome, Page, Route};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route};
 use komado_core::SessionId;
 use komado_core::session::{Session, State};
-use komado_engine::cleanup::Run;
+use komado_engine::cleanup::CleanupMode;
 use komado_engine::export::unfinished;
-use komado_store::Query;
+use komado_store::SessionQuery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -83,9 +83,9 @@ pub struct ListSessions {
 }
 
 impl Operation for ListSessions {
-    const ABOUT: About = About::read("sessions", "List sessions");
+    const ABOUT: OperationLabel = OperationLabel::read("sessions", "List sessions");
     const INTERFACES: Interfaces = Interfaces::everywhere("sessions", Route::get("sessions", "/sessions"));
-    type Output = Page<SessionRow>;
+    type Output = ResultPage<SessionRow>;
 
     fn for_model(mut self) -> Self {
         self.newest = self.newest.or(Some(self.cursor.is_none()));
@@ -93,20 +93,20 @@ impl Operation for ListSessions {
         self
     }
 
-    fn run(self, context: &Context) -> Outcome<Page<SessionRow>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<SessionRow>> {
         let limit = self.limit.unwrap_or(USUAL) as usize;
         let after: Option<(String, String)> = page::after("sessions", self.cursor.as_deref())?;
-        let after = after.map(|(at, id)| Ok::<_, crate::Fault>((at, SessionId::new(id)?))).transpose()?;
+        let after = after.map(|(at, id)| Ok::<_, crate::OpFault>((at, SessionId::new(id)?))).transpose()?;
         let (status, user) = (self.status, self.user.or_else(|| context.caller.only_user()));
-        let query = Query { prefix: self.prefix, status, user, after, ..Query::default() };
+        let query = SessionQuery { prefix: self.prefix, status, user, after, ..SessionQuery::default() };
         if self.newest == Some(true) {
             let newest = newest(context, query, limit, |_| true)?;
-            return Ok(Page::whole(newest.into_iter().map(SessionRow::from).collect()));
+            return Ok(ResultPage::whole(newest.into_iter().map(SessionRow::from).collect()));
         }
         page_of(context, query, limit)
     }
 
-    fn text(page: &Page<SessionRow>) -> Option<String> {
+    fn text(page: &ResultPage<SessionRow>) -> Option<String> {
         if page.items.is_empty() {
             return Some("no sessions".to_owned());
         }
@@ -116,11 +116,11 @@ impl Operation for ListSessions {
 
 /// The newest sessions of a query that the caller may see and that are `wanted`, in the order they were made.
 pub fn newest(
-    context: &Context,
-    query: Query,
+    context: &OperationContext,
+    query: SessionQuery,
     limit: usize,
     wanted: impl Fn(&Session) -> bool,
-) -> Outcome<Vec<Session>> {
+) -> OpResult<Vec<Session>> {
     let mut newest = VecDeque::new();
     context.engine.each_session(query, |session| {
         if context.caller.may_see(session) && wanted(session) {
@@ -134,13 +134,17 @@ pub fn newest(
     Ok(newest.into())
 }
 
-fn page_of(context: &Context, query: Query, limit: usize) -> Outcome<Page<SessionRow>> {
+fn page_of(
+    context: &OperationContext,
+    query: SessionQuery,
+    limit: usize,
+) -> OpResult<ResultPage<SessionRow>> {
     let mut items = context.visible_sessions(query, limit + 1)?;
     let has_more = items.len() > limit;
     items.truncate(limit);
     let last = items.last().filter(|_| has_more).map(|last| &last.meta);
     let next = last.map(|last| page::cursor("sessions", &(&last.created_at, &last.uuid))).transpose()?;
-    Ok(Page { items: items.into_iter().map(SessionRow::from).collect(), next })
+    Ok(ResultPage { items: items.into_iter().map(SessionRow::from).collect(), next })
 }
 
 fn line(session: &SessionRow) -> String {
@@ -166,7 +170,7 @@ pub struct GetSession {
 }
 
 impl Operation for GetSession {
-    const ABOUT: About = About::read("session", "Look at one session");
+    const ABOUT: OperationLabel = OperationLabel::read("session", "Look at one session");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::get("sessions", "/sessions/{session}").tagged(),
         "`sessions` lists it, and `context` tells what is in it",
@@ -174,7 +178,7 @@ impl Operation for GetSession {
     .not_mcp("`sessions` has the same row, and `context` tells what is in it");
     type Output = SessionRow;
 
-    fn run(self, context: &Context) -> Outcome<SessionRow> {
+    fn run(self, context: &OperationContext) -> OpResult<SessionRow> {
         let found = context.find(&self.at)?;
         Ok(context.session(&found.session)?.into())
     }
@@ -200,7 +204,7 @@ pub struct Removed {
 }
 
 impl Operation for RemoveSession {
-    const ABOUT: About = About::remove("remove_session", "Remove a session");
+    const ABOUT: OperationLabel = OperationLabel::remove("remove_session", "Remove a session");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::remove("sessions", "/sessions/{session}"),
         "the command line removes with `cleanup`, which takes only what has ended",
@@ -208,7 +212,7 @@ impl Operation for RemoveSession {
     .not_mcp("what cannot be undone is for people to do");
     type Output = Removed;
 
-    fn run(self, context: &Context) -> Outcome<Removed> {
+    fn run(self, context: &OperationContext) -> OpResult<Removed> {
         let found = context.find(&self.at)?;
         context.engine.store().remove(&found.session)?;
         Ok(Removed { session: found.session.to_string() })
@@ -229,7 +233,7 @@ pub struct Cleanup {
 
 /// What was removed, or would be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Cleaned {
+pub struct CleanedSessions {
     /// The sessions.
     pub items: Vec<CleanedSession>,
     /// Outputs that no entry named.
@@ -240,7 +244,7 @@ pub struct Cleaned {
     pub dry_run: bool,
 }
 
-impl Cleaned {
+impl CleanedSessions {
     /// Sessions that could not be removed.
     pub fn failures(&self) -> u64 {
         self.items.iter().filter(|one| one.error.is_some()).count() as u64
@@ -266,15 +270,15 @@ pub struct CleanedSession {
 }
 
 impl Operation for Cleanup {
-    const ABOUT: About = About::remove("cleanup", "Remove sessions that ended long ago");
+    const ABOUT: OperationLabel = OperationLabel::remove("cleanup", "Remove sessions that ended long ago");
     const INTERFACES: Interfaces = Interfaces::everywhere("cleanup", Route::post("sessions", "/cleanup"))
         .not_mcp("what cannot be undone is for people to do");
-    type Output = Cleaned;
+    type Output = CleanedSessions;
 
-    fn run(self, context: &Context) -> Outcome<Cleaned> {
+    fn run(self, context: &OperationContext) -> OpResult<CleanedSessions> {
         context.check_sees_all()?;
         let days = self.days.unwrap_or(context.config.cleanup_days);
-        let run = if self.dry_run { Run::Dry } else { Run::Real };
+        let run = if self.dry_run { CleanupMode::Dry } else { CleanupMode::Real };
         let cleaned = context.engine.cleanup(&days_ago(days), run, |_| {})?;
         let gone = |session: Session| CleanedSession {
             session: session.meta.uuid,
@@ -291,6 +295,11 @@ impl Operation for Cleanup {
             error: Some(why),
         };
         let items = cleaned.sessions.into_iter().map(gone).chain(cleaned.failed.into_iter().map(stays));
-        Ok(Cleaned { items: items.collect(), outputs: cleaned.swept.blobs, days, dry_run: self.dry_run })
+        Ok(CleanedSessions {
+            items: items.collect(),
+            outputs: cleaned.swept.blobs,
+            days,
+            dry_run: self.dry_run,
+        })
     }
 }

@@ -3,7 +3,10 @@
 //! An interface that knows types takes the items through a [`Sink`]; one that knows only names and JSON has the result written
 //! ([`crate::Row::stream`]): as one JSON object whose last field is `items`, or as bytes.
 
-use crate::{About, Answer, Arguments, Context, Fault, Interfaces, Outcome, Reader};
+use crate::{
+    EncodedResult, Interfaces, NamedArguments, OpFault, OpResult, OperationContext, OperationLabel,
+    ResultReader,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,18 +16,18 @@ use std::io::{self, Write};
 /// An operation whose result is streamed. The doc comments are the description, as with [`crate::Operation`].
 pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
     /// What it is called, and what it does to a session.
-    const ABOUT: About;
+    const ABOUT: OperationLabel;
     /// Where it is offered.
     const INTERFACES: Interfaces;
     /// How it is written.
-    const FORM: Form;
+    const FORM: StreamForm;
     /// What is known before the first item.
     type Head: Serialize + JsonSchema;
     /// What it is made of.
-    type Item: Item;
+    type Item: StreamItem;
 
     /// Runs it: begins once, then gives each item.
-    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome;
+    fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult;
 
     /// The request with what a model means where it leaves something out.
     #[must_use]
@@ -50,7 +53,7 @@ pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
 
 /// How the result of a streamed operation is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum StreamForm {
     /// One JSON object: the fields of the head, then `items`.
     Object,
     /// The items as they are, one after another, of this media type.
@@ -60,23 +63,23 @@ pub enum Form {
 }
 
 /// Takes what a streamed operation gives.
-pub trait Sink<S: Streamed> {
+pub trait StreamSink<S: Streamed> {
     /// It begins: nothing that was asked for is missing.
-    fn begin(&mut self, head: S::Head) -> Outcome;
+    fn begin(&mut self, head: S::Head) -> OpResult;
     /// The next item.
-    fn item(&mut self, item: S::Item) -> Outcome;
+    fn item(&mut self, item: S::Item) -> OpResult;
 }
 
 /// What a stream is made of.
-pub trait Item {
+pub trait StreamItem {
     /// Writes it.
-    fn write(&self, out: &mut dyn Write) -> Outcome;
+    fn write(&self, out: &mut dyn Write) -> OpResult;
     /// The schema of one.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 }
 
-impl<T: Serialize + JsonSchema> Item for T {
-    fn write(&self, out: &mut dyn Write) -> Outcome {
+impl<T: Serialize + JsonSchema> StreamItem for T {
+    fn write(&self, out: &mut dyn Write) -> OpResult {
         Ok(serde_json::to_writer(out, self)?)
     }
 
@@ -86,10 +89,10 @@ impl<T: Serialize + JsonSchema> Item for T {
 }
 
 /// Bytes of a stream.
-pub struct Piece(pub Vec<u8>);
+pub struct StreamBytes(pub Vec<u8>);
 
-impl Item for Piece {
-    fn write(&self, out: &mut dyn Write) -> Outcome {
+impl StreamItem for StreamBytes {
+    fn write(&self, out: &mut dyn Write) -> OpResult {
         Ok(out.write_all(&self.0)?)
     }
 
@@ -102,10 +105,10 @@ impl Item for Piece {
 const PIECE: usize = 64 << 10;
 
 /// Hands on what `write` writes, piece by piece.
-pub(crate) fn pieces<S: Streamed<Item = Piece>>(
-    to: &mut dyn Sink<S>,
-    write: impl FnOnce(&mut dyn Write) -> Outcome,
-) -> Outcome {
+pub(crate) fn pieces<S: Streamed<Item = StreamBytes>>(
+    to: &mut dyn StreamSink<S>,
+    write: impl FnOnce(&mut dyn Write) -> OpResult,
+) -> OpResult {
     let mut out = io::BufWriter::with_capacity(PIECE, Pieces { to, failed: None });
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     let (pieces, _) = out.into_parts();
@@ -114,13 +117,13 @@ pub(crate) fn pieces<S: Streamed<Item = Piece>>(
 
 /// Hands on what is written to it.
 struct Pieces<'a, S> {
-    to: &'a mut dyn Sink<S>,
-    failed: Option<Fault>,
+    to: &'a mut dyn StreamSink<S>,
+    failed: Option<OpFault>,
 }
 
-impl<S: Streamed<Item = Piece>> Write for Pieces<'_, S> {
+impl<S: Streamed<Item = StreamBytes>> Write for Pieces<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(fault) = self.to.item(Piece(bytes.to_vec())) {
+        if let Err(fault) = self.to.item(StreamBytes(bytes.to_vec())) {
             self.failed.get_or_insert(fault);
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -134,7 +137,7 @@ impl<S: Streamed<Item = Piece>> Write for Pieces<'_, S> {
 
 /// What an interface needs to know before the first byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Opening {
+pub struct StreamHead {
     /// [`Streamed::moment`].
     pub moment: Option<String>,
     /// [`Streamed::file_name`].
@@ -143,16 +146,16 @@ pub struct Opening {
 
 /// Writes a stream to `out`.
 struct Written<'a> {
-    form: Form,
-    begin: &'a mut dyn FnMut(Opening) -> Outcome,
+    form: StreamForm,
+    begin: &'a mut dyn FnMut(StreamHead) -> OpResult,
     out: &'a mut dyn Write,
     items: u64,
 }
 
-impl<S: Streamed> Sink<S> for Written<'_> {
-    fn begin(&mut self, head: S::Head) -> Outcome {
-        (self.begin)(Opening { moment: S::moment(&head), file_name: S::file_name(&head) })?;
-        if self.form != Form::Object {
+impl<S: Streamed> StreamSink<S> for Written<'_> {
+    fn begin(&mut self, head: S::Head) -> OpResult {
+        (self.begin)(StreamHead { moment: S::moment(&head), file_name: S::file_name(&head) })?;
+        if self.form != StreamForm::Object {
             return Ok(());
         }
         let head = serde_json::to_string(&head)?;
@@ -161,8 +164,8 @@ impl<S: Streamed> Sink<S> for Written<'_> {
         Ok(write!(self.out, "{fields}{comma}\"items\":[")?)
     }
 
-    fn item(&mut self, item: S::Item) -> Outcome {
-        if self.form == Form::Object && self.items > 0 {
+    fn item(&mut self, item: S::Item) -> OpResult {
+        if self.form == StreamForm::Object && self.items > 0 {
             self.out.write_all(b",")?;
         }
         self.items += 1;
@@ -171,25 +174,30 @@ impl<S: Streamed> Sink<S> for Written<'_> {
 }
 
 /// How a row of a streamed operation is run.
-pub(crate) type Run =
-    fn(&Arguments, &Context, Reader, &mut dyn FnMut(Opening) -> Outcome, &mut dyn Write) -> Outcome;
+pub(crate) type StreamRun = fn(
+    &NamedArguments,
+    &OperationContext,
+    ResultReader,
+    &mut dyn FnMut(StreamHead) -> OpResult,
+    &mut dyn Write,
+) -> OpResult;
 
-fn read<S: Streamed>(given: &Arguments, reader: Reader) -> Outcome<S> {
+fn read<S: Streamed>(given: &NamedArguments, reader: ResultReader) -> OpResult<S> {
     let request: S = given.read()?;
-    Ok(if reader == Reader::Model { request.for_model() } else { request })
+    Ok(if reader == ResultReader::Model { request.for_model() } else { request })
 }
 
 /// Runs an operation and writes what it gives.
 pub(crate) fn write<S: Streamed>(
-    given: &Arguments,
-    context: &Context,
-    reader: Reader,
-    begin: &mut dyn FnMut(Opening) -> Outcome,
+    given: &NamedArguments,
+    context: &OperationContext,
+    reader: ResultReader,
+    begin: &mut dyn FnMut(StreamHead) -> OpResult,
     out: &mut dyn Write,
-) -> Outcome {
+) -> OpResult {
     let mut written = Written { form: S::FORM, begin, out, items: 0 };
     context.stream(read::<S>(given, reader)?, &mut written)?;
-    if S::FORM == Form::Object {
+    if S::FORM == StreamForm::Object {
         written.out.write_all(b"]}")?;
     }
     Ok(())
@@ -202,13 +210,13 @@ struct Held<S: Streamed> {
     items: Vec<u8>,
 }
 
-impl<S: Streamed> Sink<S> for Held<S> {
-    fn begin(&mut self, head: S::Head) -> Outcome {
+impl<S: Streamed> StreamSink<S> for Held<S> {
+    fn begin(&mut self, head: S::Head) -> OpResult {
         self.head = Some(head);
         Ok(())
     }
 
-    fn item(&mut self, item: S::Item) -> Outcome {
+    fn item(&mut self, item: S::Item) -> OpResult {
         if let Some(line) = S::line(&item) {
             self.lines.push(line);
             return Ok(());
@@ -221,11 +229,17 @@ impl<S: Streamed> Sink<S> for Held<S> {
 }
 
 /// Runs an operation and holds what it gives: the fields of its head with `text` where items are lines, else with `items`.
-pub(crate) fn hold<S: Streamed>(given: &Arguments, context: &Context, reader: Reader) -> Outcome<Answer> {
+pub(crate) fn hold<S: Streamed>(
+    given: &NamedArguments,
+    context: &OperationContext,
+    reader: ResultReader,
+) -> OpResult<EncodedResult> {
     let mut held = Held::<S> { head: None, lines: Vec::new(), items: Vec::new() };
     context.stream(read::<S>(given, reader)?, &mut held)?;
     let moment = held.head.as_ref().and_then(S::moment);
-    let Value::Object(mut fields) = serde_json::to_value(&held.head)? else { return Ok(Answer::default()) };
+    let Value::Object(mut fields) = serde_json::to_value(&held.head)? else {
+        return Ok(EncodedResult::default());
+    };
     let text = (held.items.is_empty()).then(|| held.lines.join("\n"));
     match &text {
         Some(text) => fields.insert("text".to_owned(), Value::from(text.as_str())),
@@ -234,12 +248,12 @@ pub(crate) fn hold<S: Streamed>(given: &Arguments, context: &Context, reader: Re
             fields.insert("items".to_owned(), serde_json::from_slice(&items)?)
         }
     };
-    Ok(Answer { json: Value::Object(fields).to_string(), text, moment, location: None })
+    Ok(EncodedResult { json: Value::Object(fields).to_string(), text, moment, location: None })
 }
 
 /// The schema of what is written: the head's fields and `items`, or bytes.
 pub(crate) fn schema<S: Streamed>(generator: &mut SchemaGenerator) -> Schema {
-    if S::FORM != Form::Object {
+    if S::FORM != StreamForm::Object {
         return S::Item::schema(generator);
     }
     let mut head = S::Head::json_schema(generator);

@@ -11,10 +11,10 @@ mod standing;
 
 pub use add::{AddTask, AddTasks, AddedTasks, FetchTasks, FetchedTasks, QueuedTask};
 pub use change::{PauseTask, ResumeTask, RetryTask, StopTask, TaskChanged, tell_tracker_stopped};
-pub use show::{ListTasks, ShowTask, TaskDetails, TaskJournal, TaskPaths, Tasks};
+pub use show::{ListTasks, ShowTask, TaskDetails, TaskJournal, TaskList, TaskPaths};
 pub use standing::{TaskRow, TaskState};
 
-use crate::{Context, Fault, Interfaces, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, OperationContext, Route};
 
 /// What people do to a task: a verb, and a route of the same name.
 const fn by_people(verb: &'static str, route: Route) -> Interfaces {
@@ -29,10 +29,10 @@ const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
 }
 
 /// Refuses a change by a caller who does not see all.
-fn check_may_change(context: &Context) -> Outcome {
+fn check_may_change(context: &OperationContext) -> OpResult {
     match context.caller.sees_all {
         true => Ok(()),
-        false => Err(Fault::forbidden(
+        false => Err(OpFault::forbidden(
             "tasks run commands on this machine, and this key does not see all; `komado key add --sees all` makes one \
              that may add and change them",
         )),

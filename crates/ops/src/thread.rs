@@ -6,18 +6,18 @@ mod share;
 mod start;
 
 pub use end::{
-    AbortThread, Chronicle, ChronicleEntry, ChronicleWriter, EndThread, Ended, HowEnded, PauseThread,
-    ReadChronicle, WriteChronicle, WrittenBy, WrittenChronicle,
+    AbortThread, ChronicleEntry, ChronicleWriter, EndThread, EndedThread, HowEnded, PauseThread,
+    ReadChronicle, ThreadChronicle, WriteChronicle, WrittenBy, WrittenChronicle,
 };
 pub use list::{DrawThreads, ListThreads, ThreadRow, ThreadTree, TreeThread};
 pub use share::{AboveShare, BalanceThread, Balanced, ResumeThread, Resumed, ShareEntry, WindowShare};
 pub use start::{ChildOptions, Fork, Forked, Ran, RunThread, StartThread, Started, ratio, spawn_settings};
 
 use crate::address::{AtThread, Target};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::Seq;
-use komado_engine::engine::Found;
-use komado_store::Mode;
+use komado_engine::engine::ResolvedAddress;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +27,11 @@ const fn everywhere(verb: &'static str, path: &'static str) -> Interfaces {
 }
 
 /// The child thread that a request means, for an operation that changes what is now.
-fn child(context: &Context, at: &AtThread) -> Outcome<Found> {
+fn child(context: &OperationContext, at: &AtThread) -> OpResult<ResolvedAddress> {
     let found = context.find_now(at)?;
     match found.thread.is_root() {
         false => Ok(found),
-        true => Err(Fault::usage(format!(
+        true => Err(OpFault::usage(format!(
             "name a child thread, such as {0}/stelis_1; `komado thread tree {0}` shows which there are",
             found.session
         ))),
@@ -57,7 +57,7 @@ pub struct TellThread {
 
 /// Words that were told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Told {
+pub struct TellResult {
     /// The session.
     pub session: String,
     /// The thread that spoke.
@@ -71,20 +71,20 @@ pub struct Told {
 }
 
 impl Operation for TellThread {
-    const ABOUT: About = About::add("thread_tell", "Tell another thread");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_tell", "Tell another thread");
     const INTERFACES: Interfaces = everywhere("thread tell", "/sessions/{session}/threads/{thread}/tell");
-    type Output = Told;
+    type Output = TellResult;
 
-    fn run(self, context: &Context) -> Outcome<Told> {
+    fn run(self, context: &OperationContext) -> OpResult<TellResult> {
         let from = context.find_now(&self.at)?;
         let to = listener(context, &from, &self.to)?;
         if self.text.trim().is_empty() {
-            return Err(Fault::usage("nothing is told: write the words"));
+            return Err(OpFault::usage("nothing is told: write the words"));
         }
-        let mut thread = context.open(&from, Mode::Write)?;
+        let mut thread = context.open(&from, OpenMode::Write)?;
         let seq = thread.tell(&to.thread, &self.text)?;
         context.settle(&mut thread);
-        Ok(Told {
+        Ok(TellResult {
             session: from.session.to_string(),
             thread: from.thread.to_string(),
             to: to.thread.to_string(),
@@ -95,7 +95,7 @@ impl Operation for TellThread {
 }
 
 /// The thread that is to hear: a name is one of the speaker's session, an address must lead there.
-fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
+fn listener(context: &OperationContext, from: &ResolvedAddress, to: &str) -> OpResult<ResolvedAddress> {
     let own = from.session.to_string();
     let (session, thread) = match to.split_once('/') {
         Some((session, thread)) => (session.to_owned(), thread),
@@ -103,14 +103,14 @@ fn listener(context: &Context, from: &Found, to: &str) -> Outcome<Found> {
     };
     let target = Target { session: Some(session), thread: Some(thread.to_owned()), seq: None };
     // A name alone is in the failure; of an address its thread may be missing there.
-    let named = |fault: Fault| match to.contains('/') {
+    let named = |fault: OpFault| match to.contains('/') {
         true => fault.and(format!("it was to be told to {to:?}")),
         false => fault,
     };
     let found = context.find_now(target).map_err(named)?;
     match found.session == from.session {
         true => Ok(found),
-        false => Err(Fault::usage(format!(
+        false => Err(OpFault::usage(format!(
             "threads of one session tell each other; {} is of session {}, not of {}",
             found.thread, found.session, from.session
         ))),

@@ -1,6 +1,6 @@
 //! Definitions of tools: a list of JSON objects, kept as it was written.
 
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -9,12 +9,12 @@ use std::borrow::Cow;
 
 /// Definitions of tools.
 #[derive(Clone, Debug)]
-pub struct ToolDefinitions(Raw);
+pub struct ToolDefinitions(RawJson);
 
-impl TryFrom<Raw> for ToolDefinitions {
+impl TryFrom<RawJson> for ToolDefinitions {
     type Error = String;
 
-    fn try_from(raw: Raw) -> Result<Self, String> {
+    fn try_from(raw: RawJson) -> Result<Self, String> {
         let list: Vec<&RawValue> =
             serde_json::from_str(raw.get()).map_err(|_| "tools is not a list".to_owned())?;
         for (i, one) in list.into_iter().enumerate() {
@@ -26,7 +26,7 @@ impl TryFrom<Raw> for ToolDefinitions {
     }
 }
 
-impl From<ToolDefinitions> for Raw {
+impl From<ToolDefinitions> for RawJson {
     fn from(tools: ToolDefinitions) -> Self {
         tools.0
     }
@@ -35,7 +35,7 @@ impl From<ToolDefinitions> for Raw {
 impl<'de> Deserialize<'de> for ToolDefinitions {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let written = Box::<RawValue>::deserialize(from)?;
-        Raw::from_value(&written).try_into().map_err(serde::de::Error::custom)
+        RawJson::from_value(&written).try_into().map_err(serde::de::Error::custom)
     }
 }
 

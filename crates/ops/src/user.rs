@@ -5,30 +5,32 @@
 
 mod forget;
 
-pub use forget::{ForgetUser, Forgetting, Forgotten, Remaining, WouldForget};
+pub use forget::{ForgetUser, Forgetting, ForgottenUser, Remaining, WouldForget};
 
 use crate::page::{self, USUAL};
 use crate::session::{self, SessionRow};
-use crate::{About, Context, Fault, Interfaces, Missing, Operation, Outcome, Page, Route};
+use crate::{
+    Interfaces, Missing, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route,
+};
 use komado_core::session::Session;
-use komado_engine::user::{self, Habits, Place, User};
+use komado_engine::user::{self, Habits, SpokenPlace, UserSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Refuses a user whom the caller may not see.
-fn check(context: &Context, user: &str) -> Outcome {
+fn check(context: &OperationContext, user: &str) -> OpResult {
     match context.caller.sees_all || context.caller.user.as_deref() == Some(user) {
         true => Ok(()),
         false => Err(no_user(user)),
     }
 }
 
-fn no_user(user: &str) -> Fault {
-    Fault::missing(Missing::User(user.to_owned()))
+fn no_user(user: &str) -> OpFault {
+    OpFault::missing(Missing::User(user.to_owned()))
 }
 
 /// A user of whom nothing is known is not there.
-fn known<T>(user: &str, found: komado_engine::Result<T>) -> Outcome<T> {
+fn known<T>(user: &str, found: komado_engine::Result<T>) -> OpResult<T> {
     found.map_err(|error| match error {
         komado_engine::Error::Unknown { .. } => no_user(user),
         other => other.into(),
@@ -51,24 +53,24 @@ pub struct ListUsers {
 }
 
 impl Operation for ListUsers {
-    const ABOUT: About = About::read("users", "List users");
+    const ABOUT: OperationLabel = OperationLabel::read("users", "List users");
     const INTERFACES: Interfaces = Interfaces::everywhere("user list", Route::get("users", "/users"))
         .not_mcp("who else there is does not help a model with its task");
-    type Output = Page<User>;
+    type Output = ResultPage<UserSummary>;
 
-    fn run(self, context: &Context) -> Outcome<Page<User>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<UserSummary>> {
         let after: Option<String> = page::after(Self::ABOUT.name, self.cursor.as_deref())?.or(self.after);
         if !context.caller.sees_all {
             let own =
                 context.caller.user.as_deref().map(|user| context.engine.user(user)).transpose()?.flatten();
             let own = own.filter(|own| after.as_ref().is_none_or(|after| own.user > *after));
-            return Ok(Page::whole(own.into_iter().collect()));
+            return Ok(ResultPage::whole(own.into_iter().collect()));
         }
         let limit = self.limit.unwrap_or(USUAL) as usize;
         let items = context.engine.users(after.as_deref(), limit)?;
         let last = items.last().filter(|_| items.len() == limit);
         let next = last.map(|last| page::cursor(Self::ABOUT.name, &last.user)).transpose()?;
-        Ok(Page { items, next })
+        Ok(ResultPage { items, next })
     }
 }
 
@@ -81,12 +83,12 @@ pub struct ShowUser {
 }
 
 impl Operation for ShowUser {
-    const ABOUT: About = About::read("user", "How a user talks");
+    const ABOUT: OperationLabel = OperationLabel::read("user", "How a user talks");
     const INTERFACES: Interfaces = Interfaces::everywhere("user show", Route::get("users", "/users/{user}"))
         .not_mcp("habits of people are for people to look at");
     type Output = Habits;
 
-    fn run(self, context: &Context) -> Outcome<Habits> {
+    fn run(self, context: &OperationContext) -> OpResult<Habits> {
         check(context, &self.user)?;
         // Like a report, it reads every session of the user.
         context.report(|| known(&self.user, context.engine.habits(&self.user)))
@@ -114,33 +116,33 @@ pub struct RecentMessages {
 
 /// Something that was said.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Spoken {
+pub struct UserMessage {
     /// Where, when, by whom and what.
     #[serde(flatten)]
-    pub spoken: user::Spoken,
+    pub spoken: user::SpokenText,
     /// The cursor of what was said before it.
     pub cursor: String,
 }
 
 impl Operation for RecentMessages {
-    const ABOUT: About = About::read("messages", "What a user and models said lately");
+    const ABOUT: OperationLabel = OperationLabel::read("messages", "What a user and models said lately");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("user recent", Route::get("users", "/users/{user}/messages"))
             .not_mcp("`recall` finds what a task needs");
-    type Output = Page<Spoken>;
+    type Output = ResultPage<UserMessage>;
 
-    fn run(self, context: &Context) -> Outcome<Page<Spoken>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<UserMessage>> {
         check(context, &self.user)?;
         let limit = self.limit.unwrap_or(USUAL) as usize;
-        let before: Option<Place> = page::after(Self::ABOUT.name, self.cursor.as_deref())?;
+        let before: Option<SpokenPlace> = page::after(Self::ABOUT.name, self.cursor.as_deref())?;
         let places = known(&self.user, context.engine.recent(&self.user, before.as_ref(), limit))?;
-        let spoken = |place: Place| {
+        let spoken = |place: SpokenPlace| {
             let cursor = page::cursor(Self::ABOUT.name, &place)?;
-            Ok(Spoken { spoken: context.engine.spoken(place)?, cursor })
+            Ok(UserMessage { spoken: context.engine.spoken(place)?, cursor })
         };
-        let items = places.into_iter().map(spoken).collect::<Outcome<Vec<_>>>()?;
+        let items = places.into_iter().map(spoken).collect::<OpResult<Vec<_>>>()?;
         let next = items.last().filter(|_| items.len() == limit).map(|last| last.cursor.clone());
-        Ok(Page { items, next })
+        Ok(ResultPage { items, next })
     }
 }
 
@@ -171,7 +173,7 @@ pub struct StandingSession {
 }
 
 impl Operation for UserSession {
-    const ABOUT: About = About::add("user_session", "Open a user's standing session");
+    const ABOUT: OperationLabel = OperationLabel::add("user_session", "Open a user's standing session");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "user session",
         Route { may_be_there: true, ..Route::make("users", "/users/{user}/session") },
@@ -179,7 +181,7 @@ impl Operation for UserSession {
     .not_mcp("`new` makes a session for a model");
     type Output = StandingSession;
 
-    fn run(self, context: &Context) -> Outcome<StandingSession> {
+    fn run(self, context: &OperationContext) -> OpResult<StandingSession> {
         check(context, &self.user)?;
         let (session, made) = open(context, self)?;
         Ok(StandingSession { session: session.into(), made })
@@ -190,7 +192,7 @@ impl Operation for UserSession {
     }
 }
 
-fn open(context: &Context, wanted: UserSession) -> Outcome<(Session, bool)> {
+fn open(context: &OperationContext, wanted: UserSession) -> OpResult<(Session, bool)> {
     let user = wanted.user.as_str();
     let (id, found) = context.engine.standing(user)?;
     if let Some(session) = found {

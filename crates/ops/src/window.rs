@@ -4,14 +4,17 @@ mod context;
 mod fit;
 
 pub use context::{ContextUse, EditInForce, OpenCall, Parts, ReadContext};
-pub use fit::{Condense, Condensed, Fit, Fitted, MadeEdit, Plan, Room, Written, condense_now, window};
+pub use fit::{
+    Condense, Condensed, Fit, FittedWindow, MadeEdit, PlanFit, SummaryWritten, WindowRule, condense_now,
+    window,
+};
 
 use crate::address::{self, AtSession, Target};
-use crate::{About, Context, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::{Seq, notation};
-use komado_engine::diff::{Change, diff};
-use komado_engine::engine::Found;
-use komado_store::Mode;
+use komado_engine::diff::{ViewChange, diff};
+use komado_engine::engine::ResolvedAddress;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +42,7 @@ const MOMENT: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}(@[0-9]{1,8})?$";
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Differences {
     /// What is gone and what is new, in order.
-    pub items: Vec<Difference>,
+    pub items: Vec<ViewDifference>,
     /// Tokens of the view at the earlier moment.
     pub tokens_before: u64,
     /// Tokens of the view at the later moment.
@@ -48,7 +51,7 @@ pub struct Differences {
 
 /// Something that is seen at one moment and not at the other.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Difference {
+pub struct ViewDifference {
     /// `gone` or `new`.
     pub change: &'static str,
     /// The entry.
@@ -60,21 +63,21 @@ pub struct Difference {
 }
 
 impl Operation for Diff {
-    const ABOUT: About = About::read("diff", "Compare two moments");
+    const ABOUT: OperationLabel = OperationLabel::read("diff", "Compare two moments");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("diff", Route::get("view", "/sessions/{session}/diff"))
             .not_mcp("a model reads what it no longer sees with `log` and `show`");
     type Output = Differences;
 
-    fn run(self, context: &Context) -> Outcome<Differences> {
+    fn run(self, context: &OperationContext) -> OpResult<Differences> {
         let session = context.find(&self.at)?.session.to_string();
         let before = moment(context, &session, &self.from)?;
         let after = match &self.to {
             Some(to) => moment(context, &session, to)?,
-            None => Found { seq: None, ..before.clone() },
+            None => ResolvedAddress { seq: None, ..before.clone() },
         };
-        let old = context.engine.open(&before.session, &before.thread, Mode::Read)?;
-        let new = context.engine.open(&after.session, &after.thread, Mode::Read)?;
+        let old = context.engine.open(&before.session, &before.thread, OpenMode::Read)?;
+        let new = context.engine.open(&after.session, &after.thread, OpenMode::Read)?;
         let was = old.view_at(before.seq.unwrap_or(old.last()))?;
         let is = new.view_at(after.seq.unwrap_or(new.last()))?;
         let shared = old.shared_with(&new)?;
@@ -82,18 +85,18 @@ impl Operation for Diff {
         let mut items = Vec::new();
         for change in diff((&was, old.source()), (&is, new.source()), shared)? {
             let (change, item, source) = match change {
-                Change::Gone(item) => ("gone", item, old.source()),
-                Change::New(item) => ("new", item, new.source()),
+                ViewChange::Gone(item) => ("gone", item, old.source()),
+                ViewChange::New(item) => ("new", item, new.source()),
             };
             let text = notation::item(&item, source, width)?;
-            items.push(Difference { change, seq: item.seq, tokens: item.tokens, text });
+            items.push(ViewDifference { change, seq: item.seq, tokens: item.tokens, text });
         }
         Ok(Differences { items, tokens_before: was.tokens(), tokens_after: is.tokens() })
     }
 }
 
 /// A moment of a thread of the session.
-fn moment(context: &Context, session: &str, text: &str) -> Outcome<Found> {
+fn moment(context: &OperationContext, session: &str, text: &str) -> OpResult<ResolvedAddress> {
     let (thread, seq) = address::moment(text)?;
     context.find(Target { session: Some(session.to_owned()), thread: Some(thread.to_string()), seq })
 }

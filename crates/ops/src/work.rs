@@ -7,60 +7,68 @@ pub mod folder;
 use crate::playbook::right;
 use crate::session::{hostname, meter};
 use crate::thread::spawn_settings;
-use crate::{Context, Exit, Fault, Outcome};
-use komado_agent::builtin::{Builtin, Workshop, beginning};
-use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
-use komado_agent::mcp::{How, Server, Servers};
-use komado_agent::mind::{ModelMind, of};
+use crate::{FaultKind, OpFault, OpResult, OperationContext};
+use komado_agent::builtin::{Builtin, BuiltinConfig, beginning};
+use komado_agent::handler::{self, TaskContext, TaskInstructions, TaskOrders, TaskOutcome, TaskWatch};
+use komado_agent::mcp::{McpServer, McpServers, McpTransport};
+use komado_agent::model_session::{ResolvedModelSession, of};
 use komado_agent::playbook::Playbook;
-use komado_agent::progress::Progress;
+use komado_agent::progress::TaskProgress;
 use komado_agent::sandbox::Confinement;
-use komado_agent::source::{self, Nobody, Source, Tracker};
+use komado_agent::source::{self, NoSource, TaskSource, TrackerConfig};
 use komado_agent::task::Task;
-use komado_agent::tools::Toolbox;
+use komado_agent::tools::ToolSet;
 use komado_agent::worker;
 use komado_config::regular;
 use komado_core::Meter;
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, ResolvedModel};
 use komado_provider::{Cancel, Client};
-use komado_store::Taken;
+use komado_store::TakenJob;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// A resolved model as work on a task asks it.
-pub fn mind<'a>(context: &'a Context, model: &'a ResolvedModel, choice: ModelChoice) -> ModelMind<'a> {
+pub fn mind<'a>(
+    context: &'a OperationContext,
+    model: &'a ResolvedModel,
+    choice: ModelChoice,
+) -> ResolvedModelSession<'a> {
     let spawn = |own: &MetaConfig, window| {
         spawn_settings(context, own, window).map_err(of("the settings of child threads"))
     };
-    ModelMind::new(context.models(), model, choice, Box::new(spawn))
+    ResolvedModelSession::new(context.models(), model, choice, Box::new(spawn))
 }
 
 /// A tracker of the settings; `cancel` breaks off what is asked of it.
-pub fn open_tracker(context: &Context, tracker: &Tracker, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
+pub fn open_tracker(
+    context: &OperationContext,
+    tracker: &TrackerConfig,
+    cancel: &Cancel,
+) -> OpResult<Box<dyn TaskSource>> {
     let client = Client::new(context.config.models.patience(tracker.kind.name()))
-        .map_err(|why| Fault::failed(why.to_string()))?;
+        .map_err(|why| OpFault::failed(why.to_string()))?;
     Ok(source::open(tracker.clone(), client, cancel.clone()).map_err(komado_agent::Error::from)?)
 }
 
 /// The tracker that a task came from, which is told how it ends.
-pub fn source_of(context: &Context, task: &Task, cancel: &Cancel) -> Outcome<Box<dyn Source>> {
+pub fn source_of(context: &OperationContext, task: &Task, cancel: &Cancel) -> OpResult<Box<dyn TaskSource>> {
     let mut trackers = context.config.agent.trackers.iter();
     match trackers.find(|tracker| tracker.kind.name() == task.key.task_source) {
         Some(tracker) => open_tracker(context, tracker, cancel),
-        None => Ok(Box::new(Nobody)),
+        None => Ok(Box::new(NoSource)),
     }
 }
 
 /// Hears what happens.
-pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
+pub type TaskObserver<'a> = &'a (dyn Fn(TaskProgress) + Sync);
 
 /// Works on jobs, as the settings say.
 pub struct Runner {
     /// Settings and store.
-    pub context: Context,
+    pub context: OperationContext,
     /// What was chosen of the model.
     pub choice: ModelChoice,
     /// Hears which meter counts, before it does.
@@ -71,33 +79,33 @@ pub struct Runner {
 struct Ready {
     model: ResolvedModel,
     config: MetaConfig,
-    brief: Brief,
+    brief: TaskInstructions,
     folder: PathBuf,
     playbook: Playbook,
-    tools: Toolbox,
+    tools: ToolSet,
 }
 
 impl Runner {
     /// Where orders are given to a task, with the grace of the settings.
-    pub fn orders(&self) -> Orders {
-        Orders::new(self.context.config.agent.pace.grace)
+    pub fn orders(&self) -> TaskOrders {
+        TaskOrders::new(self.context.config.agent.pace.grace)
     }
 
     /// Works on a job and ends it in the queue.
-    pub fn run(&self, taken: &Taken, orders: &Orders, tell: Tell<'_>) -> Outcome {
+    pub fn run(&self, taken: &TakenJob, orders: &TaskOrders, tell: TaskObserver<'_>) -> OpResult {
         self.attend(taken, orders, tell, |vigil, kit| self.work(vigil, kit))
     }
 
     /// Gives a job up whose processes all died, and says so where people wait for it. Nothing of what the task works with is
     /// touched. Where it cannot even be told, `tell` hears why.
-    pub fn give_up(&self, taken: &Taken, why: &str, tell: Tell<'_>) {
+    pub fn give_up(&self, taken: &TakenJob, why: &str, tell: TaskObserver<'_>) {
         let orders = self.orders();
-        let taken = Taken { why: Some(why.to_owned()), ..taken.clone() };
+        let taken = TakenJob { why: Some(why.to_owned()), ..taken.clone() };
         let given_up = self.attend(&taken, &orders, tell, |_, kit| {
-            self.over(kit).unwrap_or_else(|| Verdict::Again(why.to_owned()))
+            self.over(kit).unwrap_or_else(|| TaskOutcome::Again(why.to_owned()))
         });
         if let Err(fault) = given_up {
-            tell(Progress::Trouble { why: fault.message().to_owned() });
+            tell(TaskProgress::Trouble { why: fault.message().to_owned() });
         }
     }
 
@@ -105,16 +113,16 @@ impl Runner {
     /// not make others take it for forgotten.
     fn attend(
         &self,
-        taken: &Taken,
-        orders: &Orders,
-        tell: Tell<'_>,
-        act: impl FnOnce(&Vigil<'_>, &mut Kit<'_>) -> Verdict,
-    ) -> Outcome {
+        taken: &TakenJob,
+        orders: &TaskOrders,
+        tell: TaskObserver<'_>,
+        act: impl FnOnce(&TaskWatch<'_>, &mut TaskContext<'_>) -> TaskOutcome,
+    ) -> OpResult {
         let task: Task = serde_json::from_str(&taken.job.body)
-            .map_err(|why| Fault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
+            .map_err(|why| OpFault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
         let source = Mutex::new(source_of(&self.context, &task, orders.cancel())?);
         let pace = &self.context.config.agent.pace;
-        let vigil = Vigil {
+        let vigil = TaskWatch {
             engine: &self.context.engine,
             taken,
             task: &task,
@@ -124,23 +132,28 @@ impl Runner {
             orders,
             tell,
         };
-        let (mut none, built_in) = (Toolbox::default(), Playbook::built_in());
+        let (mut none, built_in) = (ToolSet::default(), Playbook::built_in());
         let mut kit = self.empty_kit(&vigil, &mut none, &built_in);
         worker::attend(&vigil, pace, || act(&vigil, &mut kit))?;
         Ok(())
     }
 
     /// With nothing in it but what is needed to end a task.
-    fn empty_kit<'k>(&self, vigil: &Vigil<'k>, tools: &'k mut Toolbox, playbook: &'k Playbook) -> Kit<'k> {
-        let Vigil { taken, task, source, orders, tell, .. } = *vigil;
+    fn empty_kit<'k>(
+        &self,
+        vigil: &TaskWatch<'k>,
+        tools: &'k mut ToolSet,
+        playbook: &'k Playbook,
+    ) -> TaskContext<'k> {
+        let TaskWatch { taken, task, source, orders, tell, .. } = *vigil;
         let config = &self.context.config;
         let pace = &config.agent.pace;
-        Kit {
+        TaskContext {
             task,
             session: &taken.job.session,
             config: MetaConfig { meter: config.meter.clone(), ..MetaConfig::default() },
             host: hostname(),
-            brief: Brief::default(),
+            brief: TaskInstructions::default(),
             folder: None,
             playbook,
             tools,
@@ -154,21 +167,21 @@ impl Runner {
         }
     }
 
-    fn work(&self, vigil: &Vigil<'_>, kit: &mut Kit<'_>) -> Verdict {
-        let Vigil { engine, taken, task, orders, .. } = *vigil;
+    fn work(&self, vigil: &TaskWatch<'_>, kit: &mut TaskContext<'_>) -> TaskOutcome {
+        let TaskWatch { engine, taken, task, orders, .. } = *vigil;
         if let Some(verdict) = self.over(kit) {
             return verdict;
         }
         let mut ready = match self.ready(task, taken, orders.cancel()) {
             Ok(ready) => ready,
             // What the task or the settings name is not there, and will not be next time either.
-            Err(why) if matches!(why.exit(), Exit::BadInput | Exit::NotFound) => {
+            Err(why) if matches!(why.exit(), FaultKind::BadInput | FaultKind::NotFound) => {
                 return handler::give_up(engine, kit, why.message());
             }
             Err(why) => return handler::unable(engine, kit, why.message()),
         };
         let mut mind = mind(&self.context, &ready.model, self.choice.clone());
-        let mut kit = Kit {
+        let mut kit = TaskContext {
             config: ready.config,
             brief: ready.brief,
             folder: Some(ready.folder),
@@ -182,12 +195,12 @@ impl Runner {
     }
 
     /// What is left to do for a task that has ended, or that was tried too often; `None` when it is to be worked on.
-    fn over(&self, kit: &mut Kit<'_>) -> Option<Verdict> {
+    fn over(&self, kit: &mut TaskContext<'_>) -> Option<TaskOutcome> {
         let engine = &self.context.engine;
         handler::told(engine, kit).or_else(|| handler::tried_out(engine, kit))
     }
 
-    fn ready(&self, task: &Task, taken: &Taken, cancel: &Cancel) -> Outcome<Ready> {
+    fn ready(&self, task: &Task, taken: &TakenJob, cancel: &Cancel) -> OpResult<Ready> {
         let (context, session) = (&self.context, &taken.job.session);
         // What the session was made with, when it is there: the model that worked on it before is asked again.
         let own = context.engine.session(session).map(|session| session.meta.config).unwrap_or_default();
@@ -218,7 +231,7 @@ const RULES: &str = "AGENTS.md";
 const MOST_RULES: u64 = 1 << 20;
 
 /// The tools of the settings in a folder: the built-in ones, and those of the MCP servers.
-pub fn tools(context: &Context, folder: &Path, cancel: &Cancel) -> Outcome<Toolbox> {
+pub fn tools(context: &OperationContext, folder: &Path, cancel: &Cancel) -> OpResult<ToolSet> {
     let wishes = &context.config.agent.tools;
     // A command starts in its folder: from there, a path that is not absolute would be another one.
     let sessions = std::path::absolute(&context.config.base_dir)?;
@@ -230,7 +243,7 @@ pub fn tools(context: &Context, folder: &Path, cancel: &Cancel) -> Outcome<Toolb
         limits: wishes.limits,
         hide: vec![sessions],
     };
-    let workshop = Workshop {
+    let workshop = BuiltinConfig {
         folder: folder.to_owned(),
         enabled: wishes.enabled.clone(),
         allow: wishes.allow.clone(),
@@ -239,10 +252,10 @@ pub fn tools(context: &Context, folder: &Path, cancel: &Cancel) -> Outcome<Toolb
         confinement: confinement.clone(),
     };
     let builtin = Builtin::new(workshop).map_err(komado_agent::Error::from)?;
-    let servers: Vec<Server> =
+    let servers: Vec<McpServer> =
         context.config.agent.servers.iter().map(|server| at_work(server, folder, &confinement)).collect();
-    let servers = Servers::open(&servers, cancel).map_err(komado_agent::Error::from)?;
-    Ok(Toolbox::default().with(builtin).with(servers))
+    let servers = McpServers::open(&servers, cancel).map_err(komado_agent::Error::from)?;
+    Ok(ToolSet::default().with(builtin).with(servers))
 }
 
 /// What starts this program again so that it confines a command: its verb `confine`.
@@ -251,9 +264,9 @@ pub fn launcher() -> std::io::Result<Vec<OsString>> {
 }
 
 /// A server that works with a task: in its folder, and confined by the same program as commands.
-fn at_work(server: &Server, folder: &Path, of_commands: &Confinement) -> Server {
+fn at_work(server: &McpServer, folder: &Path, of_commands: &Confinement) -> McpServer {
     let mut server = server.clone();
-    if let How::Command { work, confinement, .. } = &mut server.how {
+    if let McpTransport::Command { work, confinement, .. } = &mut server.how {
         *work = Some(folder.to_owned());
         let Confinement { sandbox, network, .. } = confinement.clone();
         *confinement = Confinement { sandbox, network, ..of_commands.clone() };
@@ -262,7 +275,7 @@ fn at_work(server: &Server, folder: &Path, of_commands: &Confinement) -> Server 
 }
 
 /// What stands before the conversation: the words of the settings, and the rules of the folder.
-pub fn brief(context: &Context, folder: &Path) -> Outcome<Brief> {
+pub fn brief(context: &OperationContext, folder: &Path) -> OpResult<TaskInstructions> {
     let wishes = &context.config.agent;
     let rules = match &wishes.rules_file {
         Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
@@ -274,21 +287,21 @@ pub fn brief(context: &Context, folder: &Path) -> Outcome<Brief> {
             })
             .map(|text| (RULES.to_owned(), text)),
     };
-    Ok(Brief { system: wishes.system_prompt.clone(), rules })
+    Ok(TaskInstructions { system: wishes.system_prompt.clone(), rules })
 }
 
-fn rules_file(why: Fault) -> Fault {
-    Fault::input(format!("agent.rules_file: {}", why.message()))
+fn rules_file(why: OpFault) -> OpFault {
+    OpFault::input(format!("agent.rules_file: {}", why.message()))
 }
 
 /// The beginning of a file.
-fn read(path: &Path, most: u64) -> Outcome<String> {
+fn read(path: &Path, most: u64) -> OpResult<String> {
     let name = path.display();
     let mut bytes = Vec::new();
     // A folder from elsewhere may have a pipe there, which would be waited for.
     regular::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|why| Fault::input(format!("{name}: {why}")))?;
+        .map_err(|why| OpFault::input(format!("{name}: {why}")))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

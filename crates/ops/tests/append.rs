@@ -7,8 +7,8 @@ use komado_core::SessionId;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_engine::{Clock, Engine};
 use komado_ops::address::AtThread;
-use komado_ops::journal::Append;
-use komado_ops::{ALL, Arguments, Caller, Context, Naming, Reader};
+use komado_ops::journal::AppendMessages;
+use komado_ops::{ALL, ApiCaller, NamedArguments, Naming, OperationContext, ResultReader};
 use komado_store::MemoryStore;
 use komado_testkit::Faulty;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn config() -> Config {
 }
 
 /// A session in a store that counts, and a context over it.
-fn opened() -> (Store, Context) {
+fn opened() -> (Store, OperationContext) {
     let store: Store = Arc::new(Faulty::new(MemoryStore::default(), 0));
     let engine = Engine::new(Arc::clone(&store) as _, Arc::new(Noon));
     let id = SessionId::new("s").unwrap();
@@ -55,7 +55,7 @@ fn opened() -> (Store, Context) {
         queued: false,
     };
     engine.create(&meta).unwrap();
-    (store, Context::new(engine, Arc::new(config()), None, |_| {}))
+    (store, OperationContext::new(engine, Arc::new(config()), None, |_| {}))
 }
 
 fn cost(store: &Store, act: impl FnOnce()) -> (u64, u64) {
@@ -69,7 +69,7 @@ fn cost(store: &Store, act: impl FnOnce()) -> (u64, u64) {
 fn an_append_of_the_command_line_reads_the_row_once_and_writes_once() {
     let (store, context) = opened();
     let at = AtThread { session: Some("s".to_owned()), thread: None };
-    let append = Append { at, text: Some("窓を直して".to_owned()), ..Append::default() };
+    let append = AppendMessages { at, text: Some("窓を直して".to_owned()), ..AppendMessages::default() };
     let cost = cost(&store, || {
         let appended = context.run(append).unwrap();
         assert_eq!((appended.seq, appended.window), (1, Some(8_192)));
@@ -80,11 +80,11 @@ fn an_append_of_the_command_line_reads_the_row_once_and_writes_once() {
 #[test]
 fn an_append_by_name_reads_the_row_once_and_writes_once() {
     let (store, context) = opened();
-    let context = context.of(Caller::owner(), Naming::Exact);
+    let context = context.of(ApiCaller::owner(), Naming::Exact);
     let row = ALL.iter().find(|row| row.name == "append").unwrap();
-    let given = Arguments::parse(r#"{"session":"s","thread":"root","text":"窓を直して"}"#).unwrap();
+    let given = NamedArguments::parse(r#"{"session":"s","thread":"root","text":"窓を直して"}"#).unwrap();
     let cost = cost(&store, || {
-        let answer = row.call(given, &context, Reader::Program, |_| Ok(None)).unwrap();
+        let answer = row.call(given, &context, ResultReader::Program, |_| Ok(None)).unwrap();
         assert!(answer.json.contains("\"seq\":1"), "{}", answer.json);
     });
     assert_eq!(cost, (1, 1));

@@ -10,8 +10,8 @@ mod feed;
 mod incoming;
 mod route;
 
-pub use error::{ClientError, SendError, Step};
-pub use incoming::Incoming;
+pub use error::{ClientError, SendError, SendStep};
+pub use incoming::ProviderResponse;
 pub use reqwest::Method;
 /// A way to say stop, from any thread, to whatever waits, sends or reads. Clones are one and the same; once said it stays said.
 pub use tokio_util::sync::CancellationToken as Cancel;
@@ -20,12 +20,12 @@ use crate::provider::{Provider, check, check_whole, shown};
 use crate::splice::Splice;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use bytes::Bytes;
-use error::Fault;
-use feed::{Feed, Pace};
+use error::SendFault;
+use feed::{RequestFeed, SendPace};
 use futures_util::future::{Either, select};
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_LENGTH;
-use route::Routes;
+use route::HttpRoutes;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const PROBED: usize = 4 << 20;
 
 /// How long to wait, and how often to try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
+pub struct ClientTimeouts {
     /// Until there is a connection.
     pub connect: Duration,
     /// From the last byte sent to the first of the answer: a local model reads long before it speaks.
@@ -57,7 +57,7 @@ pub struct Patience {
     pub longest_delay: Duration,
 }
 
-impl Default for Patience {
+impl Default for ClientTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -72,7 +72,7 @@ impl Default for Patience {
 
 /// What is sent.
 #[derive(Clone, Debug)]
-pub enum Body<'a> {
+pub enum ClientBody<'a> {
     /// What stands in a file, read anew for each try.
     File {
         /// The file.
@@ -88,7 +88,7 @@ pub enum Body<'a> {
 
 /// A request of someone else, to be sent on once, as it is.
 #[derive(Clone, Debug)]
-pub struct Forward<'a> {
+pub struct ForwardRequest<'a> {
     /// How.
     pub method: Method,
     /// Where to, path and query included.
@@ -96,12 +96,12 @@ pub struct Forward<'a> {
     /// Its headers, all of them but those of the connection itself.
     pub headers: &'a [(String, String)],
     /// Its body.
-    pub body: Body<'a>,
+    pub body: ClientBody<'a>,
 }
 
 /// A try failed, and there will be another.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Waiting {
+pub struct RetryWait {
     /// How often it was tried so far.
     pub tries: u32,
     /// How often it will be tried at most.
@@ -121,7 +121,7 @@ pub type IsFinal = fn(u16, &str) -> bool;
 #[derive(Clone)]
 pub struct Client {
     core: Arc<Core>,
-    patience: Patience,
+    patience: ClientTimeouts,
     is_final: IsFinal,
 }
 
@@ -129,7 +129,7 @@ pub struct Client {
 struct Core {
     handle: Handle,
     runtime: Option<Runtime>,
-    routes: Routes,
+    routes: HttpRoutes,
 }
 
 impl Drop for Core {
@@ -143,7 +143,7 @@ impl Drop for Core {
 
 impl Client {
     /// A client with a thread of its own.
-    pub fn new(patience: Patience) -> Result<Self, ClientError> {
+    pub fn new(patience: ClientTimeouts) -> Result<Self, ClientError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("komado-wire")
@@ -155,13 +155,13 @@ impl Client {
 
     /// A client on the threads of a runtime that has more than the caller's, with time and network enabled, and that
     /// outlives the client. Its calls still block: from asynchronous code make them where one may wait.
-    pub fn on(handle: Handle, patience: Patience) -> Self {
+    pub fn on(handle: Handle, patience: ClientTimeouts) -> Self {
         Self::with(handle, None, patience)
     }
 
-    fn with(handle: Handle, runtime: Option<Runtime>, patience: Patience) -> Self {
-        let core = Core { handle, runtime, routes: Routes::new(patience.connect) };
-        let patience = Patience { first: patience.first.min(DAY), ..patience };
+    fn with(handle: Handle, runtime: Option<Runtime>, patience: ClientTimeouts) -> Self {
+        let core = Core { handle, runtime, routes: HttpRoutes::new(patience.connect) };
+        let patience = ClientTimeouts { first: patience.first.min(DAY), ..patience };
         Self { core: Arc::new(core), patience, is_final: |_, _| false }
     }
 
@@ -175,17 +175,21 @@ impl Client {
     pub fn post(
         &self,
         to: &Provider,
-        body: Body<'_>,
+        body: ClientBody<'_>,
         cancel: &Cancel,
-        tell: &mut dyn FnMut(Waiting),
-    ) -> Result<Incoming, SendError> {
+        tell: &mut dyn FnMut(RetryWait),
+    ) -> Result<ProviderResponse, SendError> {
         incoming::on(&self.core.handle, unless(cancel, self.tries(to, &body, cancel, tell)))
     }
 
     /// Sends a request on, once, with its own headers and no others: only the address, the length, and an `accept` of
     /// anything where the request has none, which says the same. Whatever the status, an answer is an answer; a redirect
     /// is one, too.
-    pub fn forward(&self, request: Forward<'_>, cancel: &Cancel) -> Result<Incoming, SendError> {
+    pub fn forward(
+        &self,
+        request: ForwardRequest<'_>,
+        cancel: &Cancel,
+    ) -> Result<ProviderResponse, SendError> {
         let body = request.body;
         let sending = async {
             check_whole(request.url)?;
@@ -195,8 +199,8 @@ impl Client {
                 headers.insert(CONTENT_LENGTH, body.len().into());
             }
             let sent = self.core.routes.request(request.method, request.url)?.headers(headers);
-            let answer = self.sent(sent, request.url, &body, Pace::Even, cancel).await;
-            answer.map_err(|(Fault::Passing { error, .. } | Fault::Lasting(error))| error)
+            let answer = self.sent(sent, request.url, &body, SendPace::Even, cancel).await;
+            answer.map_err(|(SendFault::Passing { error, .. } | SendFault::Lasting(error))| error)
         };
         incoming::on(&self.core.handle, unless(cancel, sending))
     }
@@ -208,7 +212,7 @@ impl Client {
         tries: u32,
         why: &str,
         cancel: &Cancel,
-        tell: &mut dyn FnMut(Waiting),
+        tell: &mut dyn FnMut(RetryWait),
     ) -> Result<bool, SendError> {
         let most = self.patience.tries;
         if tries >= most {
@@ -216,7 +220,7 @@ impl Client {
         }
         let delay =
             self.patience.delay.saturating_mul(1 << (tries - 1).min(16)).min(self.patience.longest_delay);
-        tell(Waiting { tries, most, status: None, why: why.to_owned(), delay });
+        tell(RetryWait { tries, most, status: None, why: why.to_owned(), delay });
         let waiting = async {
             sleep(delay).await;
             Ok(true)
@@ -238,7 +242,7 @@ impl Client {
             let url = format!("{}/{}", to.root(), path.trim_start_matches('/'));
             let request = self.core.routes.request(method, &url)?.headers(route::of(to)?);
             let request = body.into_iter().fold(request, RequestBuilder::body);
-            let late = |_| SendError::TimedOut { url: shown(&url), step: Step::Probe, after: PROBE };
+            let late = |_| SendError::TimedOut { url: shown(&url), step: SendStep::Probe, after: PROBE };
             timeout(PROBE, self.probe(request, &url, cancel)).await.map_err(late)?
         };
         incoming::on(&self.core.handle, unless(cancel, asking))
@@ -263,16 +267,16 @@ impl Client {
     async fn tries(
         &self,
         to: &Provider,
-        body: &Body<'_>,
+        body: &ClientBody<'_>,
         cancel: &Cancel,
-        tell: &mut dyn FnMut(Waiting),
-    ) -> Result<Incoming, SendError> {
+        tell: &mut dyn FnMut(RetryWait),
+    ) -> Result<ProviderResponse, SendError> {
         check(&to.base_url)?;
         let (url, mut headers) = (to.endpoint(), route::of(to)?);
         headers.insert(CONTENT_LENGTH, body.len().into());
         let most = self.patience.tries.max(1);
         let mut delays = delays(&self.patience);
-        let mut pace = Pace::Even;
+        let mut pace = SendPace::Even;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -292,15 +296,15 @@ impl Client {
                     }
                     (Some(incoming.status), format!("the answer was {}", incoming.status), asked)
                 }
-                Err(Fault::Passing { error, cut }) if tries < most => {
-                    pace = if cut { Pace::Listening } else { pace };
+                Err(SendFault::Passing { error, cut }) if tries < most => {
+                    pace = if cut { SendPace::Listening } else { pace };
                     (None, error.to_string(), None)
                 }
-                Err(Fault::Passing { error, .. } | Fault::Lasting(error)) => return Err(error),
+                Err(SendFault::Passing { error, .. } | SendFault::Lasting(error)) => return Err(error),
             };
             let own = delays.next().unwrap_or(self.patience.longest_delay);
             let delay = asked.unwrap_or(own).min(self.patience.longest_delay);
-            tell(Waiting { tries, most, status, why, delay });
+            tell(RetryWait { tries, most, status, why, delay });
             sleep(delay).await;
         }
     }
@@ -310,15 +314,15 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        body: &Body<'_>,
-        pace: Pace,
+        body: &ClientBody<'_>,
+        pace: SendPace,
         cancel: &Cancel,
-    ) -> Result<Incoming, Fault> {
+    ) -> Result<ProviderResponse, SendFault> {
         let incoming = self.sent(request, url, body, pace, cancel).await?;
         match route::redirect(&incoming) {
             Some(to) => {
                 let status = incoming.status;
-                Err(Fault::Lasting(SendError::Redirected { url: shown(url), status, to: shown(&to) }))
+                Err(SendFault::Lasting(SendError::Redirected { url: shown(url), status, to: shown(&to) }))
             }
             None => Ok(incoming),
         }
@@ -328,18 +332,18 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        body: &Body<'_>,
-        pace: Pace,
+        body: &ClientBody<'_>,
+        pace: SendPace,
         cancel: &Cancel,
-    ) -> Result<Incoming, Fault> {
-        let (body, feed) = body.open(pace).map_err(Fault::Lasting)?;
+    ) -> Result<ProviderResponse, SendFault> {
+        let (body, feed) = body.open(pace).map_err(SendFault::Lasting)?;
         let answer = match self.answer(request.body(body), url, &feed).await? {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(error) = feed.fault() {
-                    return Err(Fault::Lasting(error));
+                    return Err(SendFault::Lasting(error));
                 }
-                return Err(Fault::of(error::sending(url, error, self.patience.connect), feed.is_amid()));
+                return Err(SendFault::of(error::sending(url, error, self.patience.connect), feed.is_amid()));
             }
         };
         if !answer.status().is_success() {
@@ -353,8 +357,8 @@ impl Client {
         &self,
         request: RequestBuilder,
         url: &str,
-        feed: &Feed,
-    ) -> Result<reqwest::Result<reqwest::Response>, Fault> {
+        feed: &RequestFeed,
+    ) -> Result<reqwest::Result<reqwest::Response>, SendFault> {
         let mut sending = pin!(request.send());
         loop {
             let until = feed.moved() + self.patience.first;
@@ -363,7 +367,11 @@ impl Client {
                 Err(_) if feed.moved() + self.patience.first > Instant::now() => {}
                 Err(_) => {
                     let (url, after) = (shown(url), self.patience.first);
-                    return Err(Fault::Lasting(SendError::TimedOut { url, step: Step::Answer, after }));
+                    return Err(SendFault::Lasting(SendError::TimedOut {
+                        url,
+                        step: SendStep::Answer,
+                        after,
+                    }));
                 }
             }
         }
@@ -373,10 +381,17 @@ impl Client {
         &self,
         answer: reqwest::Response,
         url: &str,
-        feed: Option<Feed>,
+        feed: Option<RequestFeed>,
         cancel: &Cancel,
-    ) -> Incoming {
-        Incoming::new(answer, shown(url), Arc::clone(&self.core), self.patience.idle, cancel.clone(), feed)
+    ) -> ProviderResponse {
+        ProviderResponse::new(
+            answer,
+            shown(url),
+            Arc::clone(&self.core),
+            self.patience.idle,
+            cancel.clone(),
+            feed,
+        )
     }
 }
 
@@ -416,7 +431,7 @@ fn is_refused(headers: &[(String, String)]) -> bool {
 }
 
 /// Our own delays: each about twice the one before, never quite the same, so that many clients do not come back at once.
-fn delays(patience: &Patience) -> impl Iterator<Item = Duration> + use<> {
+fn delays(patience: &ClientTimeouts) -> impl Iterator<Item = Duration> + use<> {
     let longest = patience.longest_delay.min(DAY);
     ExponentialBuilder::new()
         .with_min_delay(patience.delay.min(longest))
@@ -488,10 +503,10 @@ mod tests {
 
     #[test]
     fn our_own_delays_grow_and_stay_under_the_longest() {
-        let patience = Patience {
+        let patience = ClientTimeouts {
             delay: Duration::from_secs(2),
             longest_delay: Duration::from_secs(10),
-            ..Patience::default()
+            ..ClientTimeouts::default()
         };
         let all: Vec<Duration> = delays(&patience).take(20).collect();
         assert!((2..4).contains(&all[0].as_secs()) && (4..8).contains(&all[1].as_secs()), "{all:?}");
@@ -500,7 +515,11 @@ mod tests {
 
     #[test]
     fn no_patience_is_too_long_to_be_reckoned_with() {
-        let patience = Patience { delay: Duration::MAX, longest_delay: Duration::MAX, ..Patience::default() };
+        let patience = ClientTimeouts {
+            delay: Duration::MAX,
+            longest_delay: Duration::MAX,
+            ..ClientTimeouts::default()
+        };
         assert_eq!(delays(&patience).take(9).max(), Some(DAY));
     }
 

@@ -11,11 +11,11 @@ pub mod ollama;
 pub mod responses;
 mod tools;
 
-use crate::event::Event;
-use crate::lines::{self, LONGEST, Lines, Sse};
-use komado_core::journal::{Group, Setup};
+use crate::event::ModelEvent;
+use crate::lines::{self, LONGEST, LineSplitter, SseSplitter};
+use komado_core::journal::{ElementGroup, Setup};
 use komado_core::message::{Call, Message};
-use komado_core::openai::Blobs;
+use komado_core::openai::BlobReader;
 use komado_core::raw;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ komado_core::names! {
 
 /// In one piece or in many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Form {
+pub enum ResponseForm {
     #[default]
     /// Server-sent events, or a line of JSON for each piece.
     Stream,
@@ -55,7 +55,7 @@ pub enum Form {
 
 impl Dialect {
     /// Begins a request; what stands before the messages is written to `out`.
-    pub fn writer(self, ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Box<dyn WriteRequest>> {
+    pub fn writer(self, ask: &ModelRequest<'_>, out: &mut dyn Write) -> io::Result<Box<dyn WriteRequest>> {
         Ok(match self {
             Self::Chat => Box::new(chat::Writer::begin(ask, out)?),
             Self::Responses => Box::new(responses::Writer::begin(ask, out)?),
@@ -65,7 +65,7 @@ impl Dialect {
     }
 
     /// Reads a request.
-    pub fn read(self, body: &str) -> Result<Asked, BadRequest> {
+    pub fn read(self, body: &str) -> Result<ParsedRequest, BadRequest> {
         match self {
             Self::Chat => chat::read(body),
             Self::Responses => responses::read(body),
@@ -76,19 +76,19 @@ impl Dialect {
 
     /// Reads elements of a transcript that follow on others, as JSON texts. `open` are the calls made before them that
     /// wait for an answer, in order: without them some dialects cannot tell what an answer answers.
-    pub fn read_elements(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+    pub fn read_elements(self, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
         read(self, elements, open)
     }
 
     /// Like [`Self::read_elements`], for elements that are to be written again next to others of the same transcript: where
     /// they do not name a call by an id, it has none here either.
-    pub fn read_told(self, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+    pub fn read_told(self, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
         read_told(self, elements, open)
     }
 
     /// Writes messages as elements of a transcript, comma between them, as they stand in a request. Neighbours are
     /// joined where the dialect wants it, and a system message is an element like any other.
-    pub fn write_elements(self, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {
+    pub fn write_elements(self, messages: &[Message], blobs: &mut dyn BlobReader) -> io::Result<Vec<u8>> {
         write(self, messages, blobs)
     }
 
@@ -98,17 +98,17 @@ impl Dialect {
     }
 
     /// Decodes an answer.
-    pub fn decoder(self, form: Form) -> Box<dyn Decode> {
+    pub fn decoder(self, form: ResponseForm) -> Box<dyn Decode> {
         match self {
-            Self::Chat => Box::new(Told::<chat::Answer>::new(form)),
-            Self::Responses => Box::new(Told::<responses::Answer>::new(form)),
-            Self::Messages => Box::new(Told::<messages::Answer>::new(form)),
-            Self::Ollama => Box::new(Told::<ollama::Said>::new(form)),
+            Self::Chat => Box::new(Told::<chat::ChatDecoder>::new(form)),
+            Self::Responses => Box::new(Told::<responses::ResponsesDecoder>::new(form)),
+            Self::Messages => Box::new(Told::<messages::MessagesDecoder>::new(form)),
+            Self::Ollama => Box::new(Told::<ollama::OllamaDecoder>::new(form)),
         }
     }
 
     /// Encodes an answer.
-    pub fn encoder(self, form: Form, stamp: Stamp) -> Box<dyn Encode> {
+    pub fn encoder(self, form: ResponseForm, stamp: ResponseStamp) -> Box<dyn Encode> {
         match self {
             Self::Chat => Box::new(chat::Encoder::new(form, stamp)),
             Self::Responses => Box::new(responses::Encoder::new(form, stamp)),
@@ -120,7 +120,7 @@ impl Dialect {
 
 /// What an answer carries that its events do not: it comes from outside, because codecs have neither clock nor chance.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Stamp {
+pub struct ResponseStamp {
     /// Seconds since 1970.
     pub created: u64,
     /// The same as RFC 3339, for those who write it so.
@@ -132,7 +132,12 @@ pub struct Stamp {
 /// A request being written, a message at a time; no two messages are held.
 pub trait WriteRequest: Send {
     /// Writes the next message. Neighbours are joined where the dialect wants it.
-    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()>;
+    fn message(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()>;
 
     /// Writes what stands after the messages.
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
@@ -141,10 +146,10 @@ pub trait WriteRequest: Send {
 /// An answer being read, however its bytes are cut.
 pub trait Decode: Send {
     /// Takes bytes in and hands on the events that are now whole.
-    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event));
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(ModelEvent));
 
     /// No more comes: hands on what is left. Whether the answer was whole is to be seen from [`Event::Finished`].
-    fn end(&mut self, each: &mut dyn FnMut(Event));
+    fn end(&mut self, each: &mut dyn FnMut(ModelEvent));
 }
 
 /// An answer being written.
@@ -154,7 +159,7 @@ pub trait Decode: Send {
 /// [`Event::Finished`] only the last answer's are to be told.
 pub trait Encode: Send {
     /// Adds the bytes of one event to `out`.
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>);
 
     /// Adds what stands at the end. Only for an answer that finished: a broken one just stops.
     fn end(&mut self, out: &mut Vec<u8>);
@@ -173,16 +178,16 @@ trait Tell: Default + Send {
     const GUESSES: bool = false;
 
     /// Takes a piece in: an event with its name, or a line. The last one may be half of one, because the answer was cut.
-    fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(Event));
+    fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(ModelEvent));
 
     /// Takes the whole answer in.
-    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event));
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(ModelEvent));
 
     /// The answer is longer than is taken in.
-    fn overlong(&mut self, _each: &mut dyn FnMut(Event)) {}
+    fn overlong(&mut self, _each: &mut dyn FnMut(ModelEvent)) {}
 
     /// No piece comes any more.
-    fn finish(&mut self, _each: &mut dyn FnMut(Event)) {}
+    fn finish(&mut self, _each: &mut dyn FnMut(ModelEvent)) {}
 }
 
 /// Cuts a stream into pieces, each with its name, which may be empty.
@@ -194,7 +199,7 @@ trait Pieces: Default + Send {
     fn end(&mut self, each: &mut dyn FnMut(&str, &str));
 }
 
-impl Pieces for Sse {
+impl Pieces for SseSplitter {
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str)) {
         self.push(bytes, each);
     }
@@ -204,7 +209,7 @@ impl Pieces for Sse {
     }
 }
 
-impl Pieces for Lines {
+impl Pieces for LineSplitter {
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str)) {
         self.push(bytes, &mut |line| each("", &lines::text(line)));
     }
@@ -231,11 +236,11 @@ enum Body<P> {
 }
 
 impl<T: Tell> Told<T> {
-    fn new(form: Form) -> Self {
+    fn new(form: ResponseForm) -> Self {
         let body = match form {
-            Form::Whole => Body::Whole(Some(Vec::new())),
-            Form::Stream if T::GUESSES => Body::Unknown,
-            Form::Stream => Body::Stream(T::Pieces::default()),
+            ResponseForm::Whole => Body::Whole(Some(Vec::new())),
+            ResponseForm::Stream if T::GUESSES => Body::Unknown,
+            ResponseForm::Stream => Body::Stream(T::Pieces::default()),
         };
         Self { body, answer: T::default(), over: false }
     }
@@ -251,17 +256,17 @@ impl<T: Tell> Told<T> {
 }
 
 /// Hands events on up to the one that ends the answer.
-fn until_over(over: &mut bool, each: &mut dyn FnMut(Event)) -> impl FnMut(Event) {
+fn until_over(over: &mut bool, each: &mut dyn FnMut(ModelEvent)) -> impl FnMut(ModelEvent) {
     |event| {
         if !*over {
-            *over = matches!(event, Event::Failed(_) | Event::Finished(_));
+            *over = matches!(event, ModelEvent::Failed(_) | ModelEvent::Finished(_));
             each(event);
         }
     }
 }
 
 impl<T: Tell> Decode for Told<T> {
-    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(Event)) {
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(ModelEvent)) {
         self.settle(bytes);
         let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
         match &mut self.body {
@@ -277,7 +282,7 @@ impl<T: Tell> Decode for Told<T> {
         }
     }
 
-    fn end(&mut self, each: &mut dyn FnMut(Event)) {
+    fn end(&mut self, each: &mut dyn FnMut(ModelEvent)) {
         let (answer, each) = (&mut self.answer, &mut until_over(&mut self.over, each));
         match &mut self.body {
             Body::Unknown => {}
@@ -308,17 +313,17 @@ struct Parting {
 
 impl Parting {
     /// The event as it is to be told; `None` when it is not: an answer begins once.
-    fn told<'a>(&mut self, event: &'a Event) -> Option<Cow<'a, Event>> {
+    fn told<'a>(&mut self, event: &'a ModelEvent) -> Option<Cow<'a, ModelEvent>> {
         match event {
-            Event::Begun { .. } if self.begun => {
+            ModelEvent::Begun { .. } if self.begun => {
                 self.due = self.spoke;
                 return None;
             }
-            Event::Begun { .. } => self.begun = true,
-            Event::Text(text) if !text.is_empty() => {
+            ModelEvent::Begun { .. } => self.begun = true,
+            ModelEvent::Text(text) if !text.is_empty() => {
                 self.spoke = true;
                 if std::mem::take(&mut self.due) {
-                    return Some(Cow::Owned(Event::Text(format!("{BETWEEN}{text}"))));
+                    return Some(Cow::Owned(ModelEvent::Text(format!("{BETWEEN}{text}"))));
                 }
             }
             _ => {}
@@ -334,11 +339,11 @@ impl Parting {
 
 /// Elements, read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tail {
+pub struct TranscriptTail {
     /// What they say. A system prompt among them is a message here.
     pub messages: Vec<Message>,
     /// How many elements became how many messages, in order, all of both. Groups that are alike stand together.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ElementGroup>,
 }
 
 /// What a dialect read: messages, and which of them each element became, or became a part of.
@@ -355,7 +360,7 @@ impl Read {
     }
 }
 
-fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
     for (i, element) in elements.iter().enumerate() {
         raw::check(element).map_err(|why| BadRequest::new(format!("element {i}"), why))?;
     }
@@ -365,11 +370,11 @@ fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadR
         Dialect::Messages => messages::read_elements(elements),
         Dialect::Ollama => ollama::read_elements(elements, open),
     }?;
-    Ok(Tail { groups: groups(&read.became), messages: read.messages })
+    Ok(TranscriptTail { groups: groups(&read.became), messages: read.messages })
 }
 
 /// Elements as the client has them: no id is made up for what it does not name.
-fn read_told(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail, BadRequest> {
+fn read_told(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
     let mut tail = read(dialect, elements, open)?;
     let told = tail.messages.iter_mut().zip(elements);
     match dialect {
@@ -381,14 +386,14 @@ fn read_told(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<Tail,
 }
 
 /// The smallest groups that hold every message of their elements and every element of their messages.
-fn groups(became: &[Range<usize>]) -> Vec<Group> {
+fn groups(became: &[Range<usize>]) -> Vec<ElementGroup> {
     // The first message that any element from here on became.
     let mut ahead = vec![usize::MAX; became.len() + 1];
     for (i, messages) in became.iter().enumerate().rev() {
         let own = if messages.is_empty() { usize::MAX } else { messages.start };
         ahead[i] = own.min(ahead[i + 1]);
     }
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<ElementGroup> = Vec::new();
     let (mut from, mut told, mut upto) = (0, 0, 0);
     for (i, messages) in became.iter().enumerate() {
         if !messages.is_empty() {
@@ -400,7 +405,7 @@ fn groups(became: &[Range<usize>]) -> Vec<Group> {
         let (elements, entries) = (count(i + 1 - from), count(upto - told));
         match groups.last_mut() {
             Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += 1,
-            _ => groups.push(Group { elements, entries, times: 1 }),
+            _ => groups.push(ElementGroup { elements, entries, times: 1 }),
         }
         (from, told) = (i + 1, upto);
     }
@@ -411,7 +416,7 @@ fn count(many: usize) -> u32 {
     u32::try_from(many).unwrap_or(u32::MAX)
 }
 
-fn write(dialect: Dialect, messages: &[Message], blobs: &mut dyn Blobs) -> io::Result<Vec<u8>> {
+fn write(dialect: Dialect, messages: &[Message], blobs: &mut dyn BlobReader) -> io::Result<Vec<u8>> {
     match dialect {
         Dialect::Chat => write_with(&mut chat::Writer::of_elements(), messages, blobs),
         Dialect::Responses => write_with(&mut responses::Writer::of_elements(), messages, blobs),
@@ -428,7 +433,7 @@ fn write(dialect: Dialect, messages: &[Message], blobs: &mut dyn Blobs) -> io::R
 fn write_with(
     writer: &mut impl WriteRequest,
     messages: &[Message],
-    blobs: &mut dyn Blobs,
+    blobs: &mut dyn BlobReader,
 ) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     messages.iter().try_for_each(|message| writer.message(message, blobs, &mut out))?;
@@ -439,7 +444,7 @@ fn write_with(
 
 /// Everything in a request that is not a message of the conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct ModelRequest<'a> {
     /// The model.
     pub model: &'a str,
     /// System prompt, tools and parameters.
@@ -451,7 +456,7 @@ pub struct Ask<'a> {
     /// The window to ask for, where a dialect lets one choose (Ollama's `num_ctx`).
     pub window: Option<u64>,
     /// Whether the model may call tools.
-    pub tools: Tools,
+    pub tools: ToolUse,
     /// True when the server refuses fields that are not its own.
     pub is_strict: bool,
     /// True when neighbouring texts of the user are to be one message: some models' templates refuse two.
@@ -460,7 +465,7 @@ pub struct Ask<'a> {
 
 /// Whether the model may call tools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Tools {
+pub enum ToolUse {
     /// As the setup says.
     #[default]
     AsSetUp,
@@ -470,7 +475,7 @@ pub enum Tools {
 
 /// A request, read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct ParsedRequest {
     /// The model asked.
     pub model: String,
     /// System prompt, tools and every parameter that is not named here, in the dialect's own form.
@@ -506,7 +511,7 @@ mod tests {
 
     struct NoBlobs;
 
-    impl Blobs for NoBlobs {
+    impl BlobReader for NoBlobs {
         fn base64(&mut self, _: &str, _: &mut dyn io::Write) -> io::Result<()> {
             Err(io::ErrorKind::NotFound.into())
         }

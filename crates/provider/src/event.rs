@@ -4,12 +4,12 @@
 //! message. An event owns its words, so that it can be handed on while the next bytes arrive.
 
 use komado_core::journal::Usage;
-use komado_core::message::{Call, CallKind, Message, Opaque, Part, Role};
-use komado_core::raw::{Object, Raw};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Opaque, Role};
+use komado_core::raw::{RawJson, RawObject};
 
 /// One piece of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum ModelEvent {
     /// The answer began.
     Begun {
         /// The answer's id, as the provider calls it.
@@ -46,7 +46,7 @@ pub enum Event {
         /// Which call.
         index: usize,
         /// The fields.
-        json: Raw,
+        json: RawJson,
     },
     /// A whole part that only its dialect understands.
     Part(Opaque),
@@ -60,22 +60,22 @@ pub enum Event {
     /// The model stopped: `stop`, `length`, `tool_calls`, `content_filter`, `refusal`, or the provider's own word.
     Finished(String),
     /// The provider gave up, after its answer had begun.
-    Failed(Failed),
+    Failed(ProviderFailure),
 }
 
 /// An error in place of an answer, or in the middle of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failed {
+pub struct ProviderFailure {
     /// The HTTP status; 200 inside a stream.
     pub status: u16,
     /// The whole body, or the event's own JSON.
     pub body: String,
 }
 
-impl Event {
+impl ModelEvent {
     /// The provider gave up in the middle of an answer, and said `body`.
     pub(crate) fn failed(body: &str) -> Self {
-        Self::Failed(Failed { status: 200, body: body.to_owned() })
+        Self::Failed(ProviderFailure { status: 200, body: body.to_owned() })
     }
 
     /// True when a person would see something of it: from here on an answer cannot be taken back.
@@ -88,7 +88,7 @@ impl Event {
 
 /// What was heard so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Heard {
+pub struct ModelResponse {
     /// The answer's id.
     pub id: Option<String>,
     /// The model that answered.
@@ -98,8 +98,8 @@ pub struct Heard {
     /// Why it stopped; `None` while it has not.
     pub finish: Option<String>,
     /// What went wrong.
-    pub failed: Option<Failed>,
-    parts: Vec<Part>,
+    pub failed: Option<ProviderFailure>,
+    parts: Vec<MessagePart>,
     /// Where each call stands among the parts, by its index.
     calls: Vec<(usize, usize)>,
     /// Fields of the message, each with what was said of it so far, by dialect.
@@ -109,20 +109,20 @@ pub struct Heard {
     closed: bool,
 }
 
-impl Heard {
+impl ModelResponse {
     /// Takes the next event in.
-    pub fn take(&mut self, event: &Event) {
+    pub fn take(&mut self, event: &ModelEvent) {
         match event {
-            Event::Begun { id, model } => {
+            ModelEvent::Begun { id, model } => {
                 self.id = id.clone().or(self.id.take());
                 self.model = model.clone().or(self.model.take());
             }
-            Event::Text(text) => self.text(text),
-            Event::Reasoning(text) => self.reasoning(text, None),
-            Event::Signature(seal) => self.reasoning("", Some(seal)),
-            Event::Call { index, id, name, kind } => {
+            ModelEvent::Text(text) => self.text(text),
+            ModelEvent::Reasoning(text) => self.reasoning(text, None),
+            ModelEvent::Signature(seal) => self.reasoning("", Some(seal)),
+            ModelEvent::Call { index, id, name, kind } => {
                 self.calls.push((*index, self.parts.len()));
-                self.push(Part::Call(Call {
+                self.push(MessagePart::Call(Call {
                     id: id.clone(),
                     name: name.clone(),
                     arguments: String::new(),
@@ -130,30 +130,30 @@ impl Heard {
                     extra: None,
                 }));
             }
-            Event::Arguments { index, text } => {
+            ModelEvent::Arguments { index, text } => {
                 if let Some(call) = self.call(*index) {
                     call.arguments.push_str(text);
                 }
             }
-            Event::CallExtra { index, json } => {
+            ModelEvent::CallExtra { index, json } => {
                 if let Some(call) = self.call(*index) {
                     call.extra = Some(json.clone());
                 }
             }
-            Event::Part(opaque) => {
-                self.push(Part::Opaque(opaque.clone()));
+            ModelEvent::Part(opaque) => {
+                self.push(MessagePart::Opaque(opaque.clone()));
                 self.closed = true;
             }
-            Event::PartDone(extra) => {
-                if let Some(Part::Text { extra: place, .. }) = self.parts.last_mut() {
+            ModelEvent::PartDone(extra) => {
+                if let Some(MessagePart::Text { extra: place, .. }) = self.parts.last_mut() {
                     *place = extra.clone().or(place.take());
                 }
                 self.closed = true;
             }
-            Event::Extra(more) => self.add(more),
-            Event::Usage(usage) => self.usage = Some(*usage),
-            Event::Finished(why) => self.finish = Some(why.clone()),
-            Event::Failed(failed) => self.failed = Some(failed.clone()),
+            ModelEvent::Extra(more) => self.add(more),
+            ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            ModelEvent::Finished(why) => self.finish = Some(why.clone()),
+            ModelEvent::Failed(failed) => self.failed = Some(failed.clone()),
         }
     }
 
@@ -168,13 +168,13 @@ impl Heard {
         if self.parts.is_empty() && extra.is_none() {
             return None;
         }
-        let parts = if self.parts.is_empty() { vec![Part::text("")] } else { self.parts.clone() };
+        let parts = if self.parts.is_empty() { vec![MessagePart::text("")] } else { self.parts.clone() };
         Some(Message { role: Role::Assistant, name: None, parts, extra })
     }
 
     /// Takes fields in. They are put together when someone wants them: they may come with every word.
     fn add(&mut self, more: &Opaque) {
-        let Ok(object) = Object::parse(more.json.get()) else { return };
+        let Ok(object) = RawObject::parse(more.json.get()) else { return };
         if self.dialect != more.dialect {
             (self.extra, self.dialect) = (Vec::new(), more.dialect.clone());
         }
@@ -195,38 +195,38 @@ impl Heard {
             return None;
         }
         let fields: Vec<String> = self.extra.iter().map(Field::json).collect();
-        let json = Raw::parse(format!("{{{}}}", fields.join(","))).ok()?;
+        let json = RawJson::parse(format!("{{{}}}", fields.join(","))).ok()?;
         Some(Opaque { dialect: self.dialect.clone(), json })
     }
 
-    fn push(&mut self, part: Part) {
+    fn push(&mut self, part: MessagePart) {
         self.parts.push(part);
         self.closed = false;
     }
 
     fn text(&mut self, more: &str) {
         match self.parts.last_mut() {
-            Some(Part::Text { text, .. }) if !self.closed => text.push_str(more),
-            _ => self.push(Part::text(more)),
+            Some(MessagePart::Text { text, .. }) if !self.closed => text.push_str(more),
+            _ => self.push(MessagePart::text(more)),
         }
     }
 
     fn reasoning(&mut self, more: &str, seal: Option<&String>) {
         match self.parts.last_mut() {
-            Some(Part::Reasoning { text, signature }) if !self.closed => {
+            Some(MessagePart::Reasoning { text, signature }) if !self.closed => {
                 text.push_str(more);
                 if let Some(seal) = seal {
                     signature.get_or_insert_default().push_str(seal);
                 }
             }
-            _ => self.push(Part::Reasoning { text: more.to_owned(), signature: seal.cloned() }),
+            _ => self.push(MessagePart::Reasoning { text: more.to_owned(), signature: seal.cloned() }),
         }
     }
 
     fn call(&mut self, index: usize) -> Option<&mut Call> {
         let at = self.calls.iter().rev().find(|(i, _)| *i == index)?.1;
         match self.parts.get_mut(at) {
-            Some(Part::Call(call)) => Some(call),
+            Some(MessagePart::Call(call)) => Some(call),
             _ => None,
         }
     }
@@ -265,40 +265,40 @@ mod tests {
     use super::*;
     use komado_core::message::CallKind;
 
-    fn heard(events: &[Event]) -> Heard {
-        let mut heard = Heard::default();
+    fn heard(events: &[ModelEvent]) -> ModelResponse {
+        let mut heard = ModelResponse::default();
         events.iter().for_each(|event| heard.take(event));
         heard
     }
 
     #[test]
     fn pieces_join_in_the_order_in_which_they_were_said() {
-        let call = |index, id: &str| Event::Call {
+        let call = |index, id: &str| ModelEvent::Call {
             index,
             id: id.into(),
             name: "read".into(),
             kind: CallKind::Function,
         };
-        let arguments = |index, text: &str| Event::Arguments { index, text: text.into() };
+        let arguments = |index, text: &str| ModelEvent::Arguments { index, text: text.into() };
         let heard = heard(&[
-            Event::Reasoning("hm".into()),
-            Event::Signature("s1".into()),
-            Event::PartDone(None),
-            Event::Text("窓".into()),
-            Event::Text("を".into()),
-            Event::PartDone(None),
-            Event::Text("開ける".into()),
+            ModelEvent::Reasoning("hm".into()),
+            ModelEvent::Signature("s1".into()),
+            ModelEvent::PartDone(None),
+            ModelEvent::Text("窓".into()),
+            ModelEvent::Text("を".into()),
+            ModelEvent::PartDone(None),
+            ModelEvent::Text("開ける".into()),
             call(0, "a"),
             call(1, "b"),
             arguments(1, "{\"p\":"),
             arguments(0, "{}"),
             arguments(1, "1}"),
-            Event::Finished("tool_calls".into()),
+            ModelEvent::Finished("tool_calls".into()),
         ]);
         let message = heard.message().unwrap();
         let seal = Some("s1".to_owned());
-        assert_eq!(message.parts[0], Part::Reasoning { text: "hm".into(), signature: seal });
-        assert_eq!(message.parts[1..3], [Part::text("窓を"), Part::text("開ける")]);
+        assert_eq!(message.parts[0], MessagePart::Reasoning { text: "hm".into(), signature: seal });
+        assert_eq!(message.parts[1..3], [MessagePart::text("窓を"), MessagePart::text("開ける")]);
         let calls: Vec<_> = message.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("a", "{}"), ("b", "{\"p\":1}")]);
         assert_eq!(heard.finish.as_deref(), Some("tool_calls"));
@@ -306,8 +306,9 @@ mod tests {
 
     #[test]
     fn fields_of_the_message_grow_where_they_are_lists() {
-        let extra =
-            |json: &str| Event::Extra(Opaque { dialect: "openai".into(), json: Raw::parse(json).unwrap() });
+        let extra = |json: &str| {
+            ModelEvent::Extra(Opaque { dialect: "openai".into(), json: RawJson::parse(json).unwrap() })
+        };
         let heard = heard(&[extra(r#"{"a":[1.0],"b":1}"#), extra(r#"{"a":[2],"b":null,"c":"x"}"#)]);
         let message = heard.message().unwrap();
         assert_eq!(message.extra.unwrap().json.get(), r#"{"a":[1.0,2],"b":null,"c":"x"}"#);

@@ -19,23 +19,26 @@ pub mod provider;
 pub mod refusal;
 pub mod registry;
 pub mod same;
+pub mod scan;
 #[cfg(feature = "server")]
 pub mod scripted;
-pub mod skim;
 pub mod splice;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Body, Cancel, Client, ClientError, Forward, Incoming, IsFinal, Method, Patience, SendError, Step, Waiting,
+    Cancel, Client, ClientBody, ClientError, ClientTimeouts, ForwardRequest, IsFinal, Method,
+    ProviderResponse, RetryWait, SendError, SendStep,
 };
-pub use dialect::{Ask, Asked, BadRequest, Dialect, Form, Tools};
-pub use event::{Event, Failed, Heard};
+pub use dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, ResponseForm, ToolUse};
+pub use event::{ModelEvent, ModelResponse, ProviderFailure};
 #[cfg(feature = "client")]
-pub use provider::{Auth, BadKey, BadUrl, Key, Provider, ROWS, Row, row};
-pub use refusal::{Refusal, RefusalKind};
+pub use provider::{ApiKey, Auth, BadKey, BadUrl, Provider, ProviderRow, ROWS, row};
+pub use refusal::{ApiRefusal, RefusalKind};
 pub use same::same_words;
-pub use skim::{By, Element, ReferenceSkimmer, References, Skim, Skimmer};
-pub use splice::{Piece, Splice};
+pub use scan::{
+    ElementAuthor, ReferenceScanner, References, RequestScanner, ScannedRequest, TranscriptElement,
+};
+pub use splice::{Splice, SplicePiece};
 
 /// True when `word` is one of the words of `list`.
 fn listed(list: &str, word: &str) -> bool {

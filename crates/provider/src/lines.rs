@@ -10,12 +10,12 @@ pub const LONGEST: usize = 64 << 20;
 
 /// Splits bytes into lines.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct LineSplitter {
     held: Vec<u8>,
     overlong: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Takes bytes in and hands on each line that is now whole, without its line break.
     pub fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
         let mut rest = bytes;
@@ -98,14 +98,14 @@ fn escaped(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Splits bytes into server-sent events.
 #[derive(Debug, Default)]
-pub struct Sse {
-    lines: Lines,
+pub struct SseSplitter {
+    lines: LineSplitter,
     name: String,
     data: String,
     has_data: bool,
 }
 
-impl Sse {
+impl SseSplitter {
     /// Takes bytes in and hands on each event that is now whole: its name (empty when it has none) and its data.
     pub fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str, &str)) {
         let mut lines = std::mem::take(&mut self.lines);
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn events(text: &str, size: usize) -> Vec<(String, String)> {
-        let (mut sse, mut found) = (Sse::default(), Vec::new());
+        let (mut sse, mut found) = (SseSplitter::default(), Vec::new());
         let mut each = |name: &str, data: &str| found.push((name.to_owned(), data.to_owned()));
         text.as_bytes().chunks(size).for_each(|bytes| sse.push(bytes, &mut each));
         sse.end(&mut each);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_given_up_and_the_next_one_is_read() {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        let (mut lines, mut found) = (LineSplitter::default(), Vec::new());
         let mut each = |line: &[u8]| found.push(line.to_vec());
         let block = vec![b'x'; 1 << 20];
         (0..70).for_each(|_| lines.push(&block, &mut each));

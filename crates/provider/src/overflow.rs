@@ -10,21 +10,21 @@
 //! characters is told without numbers.
 
 mod body;
+mod languages;
 mod rules;
 mod sizes;
-mod tongue;
 mod words;
 
-use body::Holds;
-use rules::{Rule, Weight};
+use body::FieldContent;
+use rules::{OverflowRule, RuleWeight};
 use serde::Serialize;
-use sizes::Sizes;
-use words::Piece;
+use sizes::OverflowSizes;
+use words::TextPiece;
 
 /// What an error is taken for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Explained"))]
-pub struct Verdict {
+pub struct OverflowVerdict {
     /// True when the request was too large for the window, or for the server.
     pub overflow: bool,
     /// The limit in tokens, when the text names it.
@@ -59,25 +59,25 @@ pub enum Remedy {
 
 /// Judges an answer by its status and body. A status below 400 is that of a stream or of an error inside an answer that
 /// began well.
-pub fn classify(status: u16, body: &str) -> Verdict {
+pub fn classify(status: u16, body: &str) -> OverflowVerdict {
     let said = body::read(status, body);
     let texts = Texts::new(&said);
     match texts.rule(status, &said) {
-        Ok((rule, excerpt)) => Verdict::overflow(rule, &excerpt, texts.sizes()),
-        Err(why) => Verdict { why: why.to_owned(), ..Verdict::default() },
+        Ok((rule, excerpt)) => OverflowVerdict::overflow(rule, &excerpt, texts.sizes()),
+        Err(why) => OverflowVerdict { why: why.to_owned(), ..OverflowVerdict::default() },
     }
 }
 
-impl Verdict {
-    fn overflow(rule: &str, excerpt: &str, sizes: Sizes) -> Self {
+impl OverflowVerdict {
+    fn overflow(rule: &str, excerpt: &str, sizes: OverflowSizes) -> Self {
         let why = if excerpt.is_empty() { rule.to_owned() } else { format!("{rule}: {excerpt}") };
-        let Sizes { limit, actual, input, output } = sizes;
+        let OverflowSizes { limit, actual, input, output } = sizes;
         Self { overflow: true, limit, actual, input, output, remedy: remedy(&sizes), why }
     }
 }
 
 /// A shorter answer is enough when input and answer together are too long, and the input alone is not.
-fn remedy(sizes: &Sizes) -> Remedy {
+fn remedy(sizes: &OverflowSizes) -> Remedy {
     let (Some(limit), Some(sent), Some(output)) = (sizes.limit, sizes.sent(), sizes.output) else {
         return Remedy::Shrink;
     };
@@ -87,17 +87,17 @@ fn remedy(sizes: &Sizes) -> Remedy {
 /// Everything said, taken apart.
 struct Texts {
     /// Each text with its pieces and sizes; codes after texts, figures last.
-    all: Vec<(String, Vec<Piece>, Sizes)>,
+    all: Vec<(String, Vec<TextPiece>, OverflowSizes)>,
     codes: usize,
     /// The field of the request that is meant: by a name for programs, or by the text itself.
-    field: Option<Holds>,
+    field: Option<FieldContent>,
 }
 
 impl Texts {
-    fn new(said: &body::Said) -> Self {
+    fn new(said: &body::ErrorText) -> Self {
         let taken = |text: &String| {
             let pieces = words::split(&body::veiled(text));
-            let sizes = Sizes::read(&pieces);
+            let sizes = OverflowSizes::read(&pieces);
             (text.clone(), pieces, sizes)
         };
         let mut all: Vec<_> = said.texts.iter().chain(&said.codes).map(taken).collect();
@@ -110,14 +110,14 @@ impl Texts {
     }
 
     /// The rule that holds, with the words it holds for; or why none does.
-    fn rule(&self, status: u16, said: &body::Said) -> Result<(&'static str, String), &'static str> {
-        let judged: Vec<(usize, Rule)> = self
+    fn rule(&self, status: u16, said: &body::ErrorText) -> Result<(&'static str, String), &'static str> {
+        let judged: Vec<(usize, OverflowRule)> = self
             .all
             .iter()
             .enumerate()
             .filter_map(|(at, (_, pieces, sizes))| Some((at, self.judge(pieces, sizes)?)))
             .collect();
-        let strong = judged.iter().find(|(_, rule)| rule.weight == Weight::Strong);
+        let strong = judged.iter().find(|(_, rule)| rule.weight == RuleWeight::Strong);
         let coded = strong.filter(|(at, _)| *at >= self.codes);
         let vetoed = self.all.iter().find_map(|(_, pieces, _)| rules::by_words(pieces));
         if let Some(why) = rules::by_status(status)
@@ -141,11 +141,12 @@ impl Texts {
     }
 
     /// A schema's complaint is judged by the field it is about, everything else by its words.
-    fn judge(&self, pieces: &[Piece], sizes: &Sizes) -> Option<Rule> {
+    fn judge(&self, pieces: &[TextPiece], sizes: &OverflowSizes) -> Option<OverflowRule> {
         match (rules::of_schema(pieces), self.field) {
-            (true, Some(Holds::Conversation)) => {
-                Some(Rule { name: "a field that holds the conversation is too long", weight: Weight::Strong })
-            }
+            (true, Some(FieldContent::Conversation)) => Some(OverflowRule {
+                name: "a field that holds the conversation is too long",
+                weight: RuleWeight::Strong,
+            }),
             (true, _) => None,
             (false, _) => rules::judge(pieces, sizes),
         }
@@ -154,21 +155,23 @@ impl Texts {
     /// True when a field is named that is not the conversation, and no window or token is spoken of.
     fn elsewhere(&self) -> bool {
         let mut pieces = self.all.iter().flat_map(|(_, pieces, _)| pieces);
-        self.field == Some(Holds::Other)
-            && !pieces.any(|piece| matches!(words::sense(piece), words::Sense::Window | words::Sense::Tokens))
+        self.field == Some(FieldContent::Other)
+            && !pieces.any(|piece| {
+                matches!(words::sense(piece), words::WordSense::Window | words::WordSense::Tokens)
+            })
     }
 
     fn of_other(&self) -> bool {
         self.all
             .iter()
             .flat_map(|(_, pieces, _)| pieces)
-            .any(|piece| words::sense(piece) == words::Sense::Other)
+            .any(|piece| words::sense(piece) == words::WordSense::Other)
     }
 
     /// The numbers: those of the first text that has any, filled up from the others.
-    fn sizes(&self) -> Sizes {
+    fn sizes(&self) -> OverflowSizes {
         let tokens = self.all.iter().filter(|(_, pieces, _)| !sizes::counts_messages(pieces));
-        tokens.fold(Sizes::default(), |found, (_, _, sizes)| found.or(*sizes))
+        tokens.fold(OverflowSizes::default(), |found, (_, _, sizes)| found.or(*sizes))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// A question to a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ProbeStep {
     /// Where, from the root of the server (without `/v1`).
     pub path: &'static str,
     /// With what, as JSON: with a body it is posted.
@@ -37,14 +37,14 @@ impl Probe {
     pub const ALL: [Self; 3] = [Self::LlamaCpp, Self::Ollama, Self::Models];
 
     /// What to ask for `model`, in this order.
-    pub fn steps(self, model: &str) -> Vec<Step> {
-        let get = |path| Step { path, body: None };
+    pub fn steps(self, model: &str) -> Vec<ProbeStep> {
+        let get = |path| ProbeStep { path, body: None };
         match self {
             Self::LlamaCpp => vec![get("/props"), get("/v1/models")],
             Self::Models => vec![get("/api/v0/models"), get("/v1/models")],
             Self::Ollama => {
                 let body = Some(json!({ "model": model }).to_string());
-                vec![get("/api/ps"), Step { path: "/api/show", body }]
+                vec![get("/api/ps"), ProbeStep { path: "/api/show", body }]
             }
         }
     }

@@ -8,7 +8,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use rows::{ROWS, Row, row};
+pub use rows::{ProviderRow, ROWS, row};
 
 use crate::dialect::Dialect;
 use reqwest::Url;
@@ -57,7 +57,7 @@ pub struct Provider {
     /// How it wants to be told who asks.
     pub auth: Auth,
     /// Who asks.
-    pub key: Option<Key>,
+    pub key: Option<ApiKey>,
     /// Sent with every request. A name given here wins over what is sent otherwise.
     pub headers: Vec<(String, String)>,
     /// True when it runs at home: nothing is paid for, and it can be asked what it has loaded.
@@ -72,7 +72,7 @@ pub struct Provider {
 
 impl Provider {
     /// The provider of a row, as yet without a key.
-    pub fn from_row(row: &Row) -> Self {
+    pub fn from_row(row: &ProviderRow) -> Self {
         Self {
             name: row.name.to_owned(),
             dialect: row.dialect,
@@ -105,7 +105,7 @@ impl Provider {
     }
 
     /// The same, asked by the owner of `key`.
-    pub fn with_key(self, key: Key) -> Self {
+    pub fn with_key(self, key: ApiKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
@@ -161,7 +161,7 @@ impl fmt::Debug for Provider {
 
 /// A key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ApiKey(String);
 
 /// Why a text cannot be a key. The text itself is never repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -178,7 +178,7 @@ pub enum BadKey {
     NotAscii,
 }
 
-impl Key {
+impl ApiKey {
     /// Takes a key; blanks around it are dropped.
     pub fn new(text: &str) -> Result<Self, BadKey> {
         let text = text.trim();
@@ -200,13 +200,13 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(***)")
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

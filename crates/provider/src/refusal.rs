@@ -37,7 +37,7 @@ pub enum RefusalKind {
 
 /// A refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct ApiRefusal {
     /// The HTTP status; one that is no error's is replaced by what is usual for its kind.
     pub status: u16,
     /// Why.
@@ -50,7 +50,7 @@ pub struct Refusal {
     pub limit: Option<u64>,
 }
 
-impl Refusal {
+impl ApiRefusal {
     /// A refusal with a status, which says what kind it is.
     pub fn of(status: u16, message: impl Into<String>) -> Self {
         let kind = match status {
@@ -160,7 +160,7 @@ impl Refusal {
 
 impl Dialect {
     /// Status and body of a refusal.
-    pub fn refusal(self, refusal: &Refusal) -> (u16, Vec<u8>) {
+    pub fn refusal(self, refusal: &ApiRefusal) -> (u16, Vec<u8>) {
         let body = match self {
             Self::Chat => refusal.openai("messages"),
             Self::Responses => refusal.openai("input"),
@@ -171,7 +171,7 @@ impl Dialect {
     }
 
     /// The same inside a stream, where the status is said already: the last thing that is said in it.
-    pub fn refusal_event(self, refusal: &Refusal) -> Vec<u8> {
+    pub fn refusal_event(self, refusal: &ApiRefusal) -> Vec<u8> {
         match self {
             Self::Chat => format!("data: {}\n\n", refusal.openai("messages")),
             Self::Responses => format!("event: response.failed\ndata: {}\n\n", refusal.failed()),
@@ -185,13 +185,13 @@ impl Dialect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Form;
-    use crate::event::Event;
+    use crate::dialect::ResponseForm;
+    use crate::event::ModelEvent;
     use crate::overflow;
 
-    fn overflowing() -> Refusal {
+    fn overflowing() -> ApiRefusal {
         let (tokens, limit) = (Some(210_000), Some(200_000));
-        Refusal { tokens, limit, ..Refusal::new(RefusalKind::Overflow, "長すぎる") }
+        ApiRefusal { tokens, limit, ..ApiRefusal::new(RefusalKind::Overflow, "長すぎる") }
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             assert!(verdict.overflow, "{dialect:?}: {}", verdict.why);
             assert_eq!((verdict.actual, verdict.limit), (Some(210_000), Some(200_000)), "{dialect:?}");
             for limit in [None, Some(8192)] {
-                let bare = Refusal { tokens: None, limit, ..overflowing() };
+                let bare = ApiRefusal { tokens: None, limit, ..overflowing() };
                 let (status, body) = dialect.refusal(&bare);
                 let verdict = overflow::classify(status, &String::from_utf8(body).unwrap());
                 assert!(verdict.overflow && verdict.limit == limit, "{dialect:?}: {verdict:?}");
@@ -227,11 +227,11 @@ mod tests {
     #[test]
     fn a_refusal_inside_a_stream_is_heard_as_one_by_each_dialect() {
         for dialect in Dialect::ALL {
-            let (mut decoder, mut events) = (dialect.decoder(Form::Stream), Vec::new());
+            let (mut decoder, mut events) = (dialect.decoder(ResponseForm::Stream), Vec::new());
             decoder.push(&dialect.refusal_event(&overflowing()), &mut |event| events.push(event));
             decoder.end(&mut |event| events.push(event));
             let failed = events.iter().find_map(|event| match event {
-                Event::Failed(failed) => Some(failed),
+                ModelEvent::Failed(failed) => Some(failed),
                 _ => None,
             });
             let failed = failed.unwrap_or_else(|| panic!("{dialect:?}: {events:?}"));
@@ -250,7 +250,7 @@ mod tests {
         ];
         for dialect in Dialect::ALL {
             for (kind, usual) in kinds {
-                let refusal = Refusal::new(kind, "the journal cannot be written; free some room: /x");
+                let refusal = ApiRefusal::new(kind, "the journal cannot be written; free some room: /x");
                 let (status, body) = dialect.refusal(&refusal);
                 let usual = if dialect == Dialect::Messages && usual == 503 { 529 } else { usual };
                 assert_eq!(status, usual, "{dialect:?} {kind:?}");
@@ -259,7 +259,7 @@ mod tests {
                     body.contains("free some room") && !overflow::classify(status, &body).overflow,
                     "{body}"
                 );
-                assert_eq!(dialect.refusal(&Refusal { status: 418, ..refusal }).0, 418);
+                assert_eq!(dialect.refusal(&ApiRefusal { status: 418, ..refusal }).0, 418);
             }
         }
     }

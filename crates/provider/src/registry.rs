@@ -6,7 +6,7 @@
 //! its server was started, and only the server knows ([`crate::probe`]).
 
 use crate::listed;
-use komado_core::raw::Object;
+use komado_core::raw::RawObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const BUILTIN: &str = include_str!("registry/models.jsonl");
 
 /// A model of one provider.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Model {
+pub struct RegistryModel {
     /// The name the provider knows it by.
     pub id: String,
     /// Who serves it.
@@ -34,10 +34,10 @@ pub struct Model {
     pub price: Option<Price>,
     /// Where the row comes from; not part of a file.
     #[serde(skip)]
-    pub source: Source,
+    pub source: RegistrySource,
 }
 
-impl Model {
+impl RegistryModel {
     /// The window.
     pub const fn window(&self) -> u64 {
         self.context
@@ -69,7 +69,7 @@ pub struct Price {
 
 /// Where a row comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Source {
+pub enum RegistrySource {
     /// Compiled in.
     #[default]
     Builtin,
@@ -79,7 +79,7 @@ pub enum Source {
 
 komado_core::names! {
     /// Its name.
-    Source { Builtin = "built in", File = "file" }
+    RegistrySource { Builtin = "built in", File = "file" }
 }
 
 /// Why rows cannot be read.
@@ -128,7 +128,7 @@ pub enum BadRegistry {
 /// Everything known about models.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Registry {
-    models: Vec<Model>,
+    models: Vec<RegistryModel>,
 }
 
 impl Registry {
@@ -156,20 +156,22 @@ impl Registry {
     /// These rows under those of `over`, which count as the user's.
     #[must_use]
     pub fn under(self, over: Self) -> Self {
-        let same = |a: &Model, b: &Model| a.id == b.id && a.provider == b.provider;
-        let mut models: Vec<Model> =
+        let same = |a: &RegistryModel, b: &RegistryModel| a.id == b.id && a.provider == b.provider;
+        let mut models: Vec<RegistryModel> =
             self.models.into_iter().filter(|model| !over.models.iter().any(|own| same(own, model))).collect();
-        models.extend(over.models.into_iter().map(|model| Model { source: Source::File, ..model }));
+        models.extend(
+            over.models.into_iter().map(|model| RegistryModel { source: RegistrySource::File, ..model }),
+        );
         Self::sorted(models)
     }
 
     /// All rows, by provider and name.
-    pub fn models(&self) -> &[Model] {
+    pub fn models(&self) -> &[RegistryModel] {
         &self.models
     }
 
     /// The row of one provider's model, by its exact name.
-    pub fn get(&self, provider: &str, id: &str) -> Option<&Model> {
+    pub fn get(&self, provider: &str, id: &str) -> Option<&RegistryModel> {
         self.models.iter().find(|model| model.provider == provider && model.id == id)
     }
 
@@ -179,7 +181,7 @@ impl Registry {
     /// `-latest`; then the longest known name it begins with, if what follows is another word and none that stands for
     /// another model (`gpt-4` is never taken for `gpt-4.1`, `gpt-4o` or `gpt-4-32k`). Where several providers have it,
     /// the user's own rows win, then those of the model's maker, then the smallest window.
-    pub fn find(&self, model: &str) -> Option<&Model> {
+    pub fn find(&self, model: &str) -> Option<&RegistryModel> {
         find(&self.models, model)
     }
 
@@ -194,7 +196,7 @@ impl Registry {
         text
     }
 
-    fn sorted(mut models: Vec<Model>) -> Self {
+    fn sorted(mut models: Vec<RegistryModel>) -> Self {
         models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
         Self { models }
     }
@@ -204,7 +206,7 @@ impl Registry {
 
 const KNOWN: &[&str] = &["id", "provider", "context", "input", "output", "price"];
 
-fn read_rows(text: &str) -> Result<Vec<Model>, BadRegistry> {
+fn read_rows(text: &str) -> Result<Vec<RegistryModel>, BadRegistry> {
     let mut models = Vec::new();
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -223,8 +225,8 @@ fn read_rows(text: &str) -> Result<Vec<Model>, BadRegistry> {
     Ok(models)
 }
 
-fn row(line: usize, json: &str) -> Result<Model, BadRegistry> {
-    let object = Object::parse(json).map_err(|e| BadRegistry::Line { line, why: e.to_string() })?;
+fn row(line: usize, json: &str) -> Result<RegistryModel, BadRegistry> {
+    let object = RawObject::parse(json).map_err(|e| BadRegistry::Line { line, why: e.to_string() })?;
     let bad = |field: &str, why: String| BadRegistry::Field { line, field: field.to_owned(), why };
     if let Some((key, _)) = object.0.iter().find(|(key, _)| !KNOWN.contains(&key.as_ref())) {
         return Err(bad(key, format!("not known; known are {}", KNOWN.join(", "))));
@@ -248,14 +250,14 @@ fn row(line: usize, json: &str) -> Result<Model, BadRegistry> {
     if let Some(amount) = price.and_then(wrong) {
         return Err(bad("price", format!("{amount} is no price")));
     }
-    Ok(Model {
+    Ok(RegistryModel {
         id: text("id")?,
         provider: text("provider")?,
         context,
         input: within("input")?,
         output: within("output")?,
         price,
-        source: Source::Builtin,
+        source: RegistrySource::Builtin,
     })
 }
 
@@ -272,7 +274,7 @@ fn wrong(price: Price) -> Option<f64> {
 // seems to be.
 
 /// The models of a foreign collection; `None` when the text is none, such as our own lines.
-fn read_foreign(text: &str) -> Result<Option<Vec<Model>>, BadRegistry> {
+fn read_foreign(text: &str) -> Result<Option<Vec<RegistryModel>>, BadRegistry> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Ok(Value::Object(root)) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let has = |key: &str| root.values().any(|value| value.get(key).is_some());
@@ -288,7 +290,7 @@ fn read_foreign(text: &str) -> Result<Option<Vec<Model>>, BadRegistry> {
     Err(BadRegistry::UnknownForm)
 }
 
-fn models_dev(root: &Map<String, Value>) -> Result<Vec<Model>, BadRegistry> {
+fn models_dev(root: &Map<String, Value>) -> Result<Vec<RegistryModel>, BadRegistry> {
     let mut models = Vec::new();
     for (provider, about) in root {
         let Some(Value::Object(theirs)) = about.get("models") else { continue };
@@ -303,14 +305,22 @@ fn models_dev(root: &Map<String, Value>) -> Result<Vec<Model>, BadRegistry> {
             let price =
                 entry.price(["/cost/input", "/cost/output", "/cost/cache_read", "/cost/cache_write"], 1.0)?;
             let (id, provider) = (id.clone(), provider.clone());
-            models.push(Model { id, provider, context, input, output, price, source: Source::Builtin });
+            models.push(RegistryModel {
+                id,
+                provider,
+                context,
+                input,
+                output,
+                price,
+                source: RegistrySource::Builtin,
+            });
         }
     }
     Ok(models)
 }
 
-fn litellm(root: &Map<String, Value>) -> Result<Vec<Model>, BadRegistry> {
-    let mut models: Vec<Model> = Vec::new();
+fn litellm(root: &Map<String, Value>) -> Result<Vec<RegistryModel>, BadRegistry> {
+    let mut models: Vec<RegistryModel> = Vec::new();
     for (name, model) in root.iter().filter(|(name, _)| *name != "sample_spec") {
         let entry = Entry { path: name.clone(), fields: model };
         let provider = model.get("litellm_provider").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -330,7 +340,15 @@ fn litellm(root: &Map<String, Value>) -> Result<Vec<Model>, BadRegistry> {
         let price = entry.price(costs, 1e6)?;
         let id = name.strip_prefix(&format!("{provider}/")).unwrap_or(name).to_owned();
         if !models.iter().rev().any(|known| known.id == id && known.provider == provider) {
-            models.push(Model { id, provider, context, input: None, output, price, source: Source::Builtin });
+            models.push(RegistryModel {
+                id,
+                provider,
+                context,
+                input: None,
+                output,
+                price,
+                source: RegistrySource::Builtin,
+            });
         }
     }
     Ok(models)
@@ -403,7 +421,7 @@ const VARIANTS: &str = "mini nano micro lite small large pro max plus turbo imag
                         vision vl embedding embeddings search transcribe coder code codex long distill \
                         flash fast air deep research omni math guard base";
 
-fn find<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
+fn find<'a>(models: &'a [RegistryModel], name: &str) -> Option<&'a RegistryModel> {
     let name = name.trim();
     if name.is_empty() {
         return None;
@@ -412,7 +430,7 @@ fn find<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
 }
 
 /// `id`, or `provider/id`.
-fn exact<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
+fn exact<'a>(models: &'a [RegistryModel], name: &str) -> Option<&'a RegistryModel> {
     let whole = best(models.iter().filter(|model| model.id == name));
     whole.or_else(|| {
         let (provider, id) = name.split_once('/')?;
@@ -420,9 +438,9 @@ fn exact<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
     })
 }
 
-fn known_as<'a>(models: &'a [Model], name: &str) -> Option<&'a Model> {
+fn known_as<'a>(models: &'a [RegistryModel], name: &str) -> Option<&'a RegistryModel> {
     let wanted = plain(name)?;
-    let keyed: Vec<(String, &Model)> =
+    let keyed: Vec<(String, &RegistryModel)> =
         models.iter().filter_map(|model| Some((plain(&model.id)?, model))).collect();
     let same = best(keyed.iter().filter(|(key, _)| *key == wanted).map(|(_, model)| *model));
     same.or_else(|| {
@@ -444,10 +462,11 @@ fn is_release(rest: &str) -> bool {
 }
 
 /// The user's own first, then the maker's, then the smallest window.
-fn best<'a>(models: impl Iterator<Item = &'a Model>) -> Option<&'a Model> {
-    let maker =
-        |model: &Model| MAKERS.split(' ').position(|name| name == model.provider).unwrap_or(usize::MAX);
-    models.min_by_key(|model| (model.source != Source::File, maker(model), model.context))
+fn best<'a>(models: impl Iterator<Item = &'a RegistryModel>) -> Option<&'a RegistryModel> {
+    let maker = |model: &RegistryModel| {
+        MAKERS.split(' ').position(|name| name == model.provider).unwrap_or(usize::MAX)
+    };
+    models.min_by_key(|model| (model.source != RegistrySource::File, maker(model), model.context))
 }
 
 /// A name without what differs between routers and releases: path, region, tag, date, `-latest`.

@@ -3,7 +3,7 @@
 //! A client sends back what the model said as it remembers it: without thoughts, in other parts, with other spaces, its
 //! arguments read and written again. All of that is the same reply. Another word, another call or another order is not.
 
-use komado_core::message::{Call, Message, Part, Role};
+use komado_core::message::{Call, Message, MessagePart, Role};
 use serde_json::Value;
 
 /// True when `returned`, as a client tells it, says what `told` said: the model's words and calls, those for which `own`
@@ -26,7 +26,7 @@ fn words(messages: &[&Message]) -> String {
     let mut words = String::new();
     for message in messages.iter().filter(|message| message.role == Role::Assistant) {
         for part in &message.parts {
-            if let Part::Text { text, .. } = part {
+            if let MessagePart::Text { text, .. } = part {
                 words.push_str(text);
             }
         }
@@ -92,12 +92,12 @@ mod tests {
     use super::*;
     use komado_core::message::CallKind;
 
-    fn call(id: &str, name: &str, arguments: &str) -> Part {
+    fn call(id: &str, name: &str, arguments: &str) -> MessagePart {
         let (id, name, arguments) = (id.into(), name.into(), arguments.into());
-        Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
+        MessagePart::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
     }
 
-    fn model(parts: Vec<Part>) -> Message {
+    fn model(parts: Vec<MessagePart>) -> Message {
         Message::of(Role::Assistant, parts)
     }
 
@@ -110,36 +110,42 @@ mod tests {
 
     #[test]
     fn a_reply_told_in_other_clothes_is_the_same() {
-        let thought = Part::Reasoning { text: "hm".into(), signature: Some("s".into()) };
+        let thought = MessagePart::Reasoning { text: "hm".into(), signature: Some("s".into()) };
         let told = [
-            model(vec![thought, Part::text("窓を\n"), call("a", "recall", "{}")]),
-            model(vec![Part::text("<think>no</think>開ける。"), call("b", "read", r#"{"p": 1.0, "q":"x"}"#)]),
+            model(vec![thought, MessagePart::text("窓を\n"), call("a", "recall", "{}")]),
+            model(vec![
+                MessagePart::text("<think>no</think>開ける。"),
+                call("b", "read", r#"{"p": 1.0, "q":"x"}"#),
+            ]),
         ];
-        let returned =
-            [model(vec![Part::text("窓を開ける。 ")]), model(vec![call("z", "read", r#"{"q":"x","p":1}"#)])];
+        let returned = [
+            model(vec![MessagePart::text("窓を開ける。 ")]),
+            model(vec![call("z", "read", r#"{"q":"x","p":1}"#)]),
+        ];
         assert!(same(&told, &returned));
-        assert!(same(&told[..1], &[model(vec![Part::text("窓を")])]));
+        assert!(same(&told[..1], &[model(vec![MessagePart::text("窓を")])]));
     }
 
     #[test]
     fn another_word_another_call_or_another_order_is_not() {
-        let told = [model(vec![Part::text("yes"), call("a", "read", "{\"p\":1}"), call("b", "grep", "")])];
-        let but = |parts: Vec<Part>| same(&told, &[model(parts)]);
+        let told =
+            [model(vec![MessagePart::text("yes"), call("a", "read", "{\"p\":1}"), call("b", "grep", "")])];
+        let but = |parts: Vec<MessagePart>| same(&told, &[model(parts)]);
         let (read, grep) = (call("a", "read", "{\"p\":1}"), call("b", "grep", "{}"));
-        assert!(but(vec![Part::text(" yes"), read.clone(), grep.clone()]));
-        assert!(!but(vec![Part::text("no"), read.clone(), grep.clone()]));
-        assert!(!but(vec![Part::text("yes"), grep.clone(), read.clone()]));
-        assert!(!but(vec![Part::text("yes"), read.clone()]));
-        assert!(!but(vec![Part::text("yes"), call("a", "read", "{\"p\":2}"), grep.clone()]));
-        assert!(!but(vec![Part::text("yes"), call("a", "write", "{\"p\":1}"), grep]));
+        assert!(but(vec![MessagePart::text(" yes"), read.clone(), grep.clone()]));
+        assert!(!but(vec![MessagePart::text("no"), read.clone(), grep.clone()]));
+        assert!(!but(vec![MessagePart::text("yes"), grep.clone(), read.clone()]));
+        assert!(!but(vec![MessagePart::text("yes"), read.clone()]));
+        assert!(!but(vec![MessagePart::text("yes"), call("a", "read", "{\"p\":2}"), grep.clone()]));
+        assert!(!but(vec![MessagePart::text("yes"), call("a", "write", "{\"p\":1}"), grep]));
         assert!(!same(&told, &[]));
     }
 
     #[test]
     fn nothing_said_is_the_same_as_no_reply() {
-        let empty = [model(vec![Part::text(" \n")])];
+        let empty = [model(vec![MessagePart::text(" \n")])];
         let only_own = [model(vec![call("a", "recall", "{\"q\":\"x\"}")])];
-        let thought = [model(vec![Part::text("<think>only this")])];
+        let thought = [model(vec![MessagePart::text("<think>only this")])];
         for silent in [&empty[..], &only_own, &thought, &[]] {
             assert!(same(silent, &[]) && same(&[], silent) && same(silent, &empty));
         }

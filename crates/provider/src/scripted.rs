@@ -19,18 +19,20 @@
 
 mod check;
 mod decide;
-mod mimic;
+mod errors;
+mod fallback;
+mod reply;
 mod script;
 mod serve;
-mod speech;
-mod words;
 
-pub use decide::Seen;
-pub use script::{BadScript, Fail, Repeat, Reply, Script, Step, ToolCall, When};
-pub use words::Words;
+pub use decide::SeenRequest;
+pub use errors::ErrorStyle;
+pub use script::{
+    BadScript, Repeat, ScriptStep, ScriptedFailure, ScriptedReply, ScriptedSteps, StepCondition, ToolCall,
+};
 
 use axum::serve::ListenerExt;
-use decide::Ledger;
+use decide::RequestLog;
 use komado_core::Meter;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +44,7 @@ use tokio::sync::oneshot;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ScriptedOptions {
     /// Where it listens; port 0 for one that is free.
     pub address: String,
     /// The window in tokens; `None` for one without end.
@@ -50,9 +52,9 @@ pub struct Options {
     /// How tokens are counted. One that differs from the client's shows what a wrong estimate does.
     pub meter: Meter,
     /// Whose words errors have.
-    pub words: Words,
+    pub words: ErrorStyle,
     /// What it answers.
-    pub script: Script,
+    pub script: ScriptedSteps,
     /// What happens to a request that is too large.
     pub overflow: OnOverflow,
     /// How many request bodies are remembered; older ones are forgotten, what else was seen is not.
@@ -62,14 +64,14 @@ pub struct Options {
     pub discard: bool,
 }
 
-impl Default for Options {
+impl Default for ScriptedOptions {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:0".into(),
             window: None,
             meter: Meter::O200k,
-            words: Words::default(),
-            script: Script::default(),
+            words: ErrorStyle::default(),
+            script: ScriptedSteps::default(),
             overflow: OnOverflow::default(),
             keep: 256,
             discard: false,
@@ -95,23 +97,23 @@ komado_core::names! {
 }
 
 /// Is told of each request.
-type Watch = Box<dyn Fn(&Seen) + Send>;
+type Watch = Box<dyn Fn(&SeenRequest) + Send>;
 
 /// What every request is answered from.
 struct Host {
-    options: Options,
-    ledger: Mutex<Ledger>,
+    options: ScriptedOptions,
+    ledger: Mutex<RequestLog>,
     watch: Mutex<Option<Watch>>,
 }
 
 impl Host {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, RequestLog> {
         // A panic elsewhere leaves the list as it was: it only grows.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down what was asked, and tells the watcher.
-    fn record(&self, seen: Seen) {
+    fn record(&self, seen: SeenRequest) {
         if let Some(watch) = &*self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
             watch(&seen);
         }
@@ -120,21 +122,21 @@ impl Host {
 }
 
 /// A running server. It stops when it is dropped; open streams are cut.
-pub struct Server {
+pub struct ScriptedServer {
     url: String,
     host: Arc<Host>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl ScriptedServer {
     /// Starts a server on a thread of its own. Fails when the address cannot be had.
-    pub fn start(mut options: Options) -> io::Result<Self> {
+    pub fn start(mut options: ScriptedOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(&options.address)?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let ledger = Mutex::new(Ledger::new(std::mem::take(&mut options.script)));
+        let ledger = Mutex::new(RequestLog::new(std::mem::take(&mut options.script)));
         let host = Arc::new(Host { options, ledger, watch: Mutex::new(None) });
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&host);
@@ -150,12 +152,12 @@ impl Server {
     }
 
     /// Every request so far, the oldest first.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.host.ledger().seen()
     }
 
     /// Adds a step to the end of the script.
-    pub fn add(&self, step: Step) {
+    pub fn add(&self, step: ScriptStep) {
         self.host.ledger().add(step);
     }
 
@@ -165,12 +167,12 @@ impl Server {
     }
 
     /// Calls `each` for every request from now on, when its status is known. It runs on the server's thread.
-    pub fn watch(&self, each: impl Fn(&Seen) + Send + 'static) {
+    pub fn watch(&self, each: impl Fn(&SeenRequest) + Send + 'static) {
         *self.host.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(each));
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -181,7 +183,7 @@ impl Drop for Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ScriptedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("url", &self.url).finish_non_exhaustive()
     }

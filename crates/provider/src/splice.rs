@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 /// A piece of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Piece {
+pub enum SplicePiece {
     /// These bytes of the other request.
     Kept(Range<u64>),
     /// These bytes.
     New(Vec<u8>),
 }
 
-impl Piece {
+impl SplicePiece {
     /// Its length.
     pub fn len(&self) -> u64 {
         match self {
@@ -37,20 +37,20 @@ impl Piece {
 #[derive(Clone, Debug)]
 pub struct Splice {
     from: Arc<File>,
-    pieces: Arc<[Piece]>,
+    pieces: Arc<[SplicePiece]>,
     len: u64,
 }
 
 impl Splice {
     /// `pieces` of what is in `from`.
-    pub fn new(from: Arc<File>, pieces: Vec<Piece>) -> Self {
-        let len = pieces.iter().map(Piece::len).sum();
+    pub fn new(from: Arc<File>, pieces: Vec<SplicePiece>) -> Self {
+        let len = pieces.iter().map(SplicePiece::len).sum();
         Self { from, pieces: pieces.into(), len }
     }
 
     /// All of it, `len` bytes, untouched.
     pub fn whole(from: Arc<File>, len: u64) -> Self {
-        Self::new(from, vec![Piece::Kept(0..len)])
+        Self::new(from, vec![SplicePiece::Kept(0..len)])
     }
 
     /// Its length.
@@ -64,7 +64,7 @@ impl Splice {
     }
 
     /// The pieces.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[SplicePiece] {
         &self.pieces
     }
 
@@ -77,10 +77,10 @@ impl Splice {
             }
             let most = usize::try_from(piece.len() - at).unwrap_or(usize::MAX).min(out.len());
             return match piece {
-                Piece::Kept(range) => {
+                SplicePiece::Kept(range) => {
                     self.from.read_exact_at(&mut out[..most], range.start + at).map(|()| most)
                 }
-                Piece::New(bytes) => {
+                SplicePiece::New(bytes) => {
                     let at = usize::try_from(at).unwrap_or(usize::MAX);
                     out[..most].copy_from_slice(&bytes[at..at + most]);
                     Ok(most)

@@ -1,7 +1,7 @@
 //! The models that are compiled in, how a name finds its row, and what is refused.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use komado_provider::registry::{BadRegistry, Registry, Source};
+use komado_provider::registry::{BadRegistry, Registry, RegistrySource};
 
 fn found(name: &str) -> Option<(String, String)> {
     Registry::builtin().find(name).map(|model| (model.provider.clone(), model.id.clone()))
@@ -20,7 +20,9 @@ fn the_rows_that_are_compiled_in_are_sound_and_sorted() {
         models.windows(2).all(|pair| (&pair[0].provider, &pair[0].id) < (&pair[1].provider, &pair[1].id))
     );
     assert!(
-        models.iter().all(|model| model.input_limit() <= model.window() && model.source == Source::Builtin)
+        models
+            .iter()
+            .all(|model| model.input_limit() <= model.window() && model.source == RegistrySource::Builtin)
     );
     let text = include_str!("../src/registry/models.jsonl");
     assert!(text.len() < 120 << 10);
@@ -159,7 +161,7 @@ fn the_users_rows_lie_over_those_that_are_compiled_in() {
     assert_eq!(both.find("gpt-5").unwrap().window(), 1000);
     assert_eq!(both.find("gpt-4o").unwrap().provider, "my-proxy");
     assert_eq!(both.find("openai/gpt-4o").unwrap().provider, "openai");
-    assert_eq!(both.find("小窓-1").unwrap().source, Source::File);
+    assert_eq!(both.find("小窓-1").unwrap().source, RegistrySource::File);
     let again = Registry::read(&both.write()).unwrap();
     assert_eq!(again.models().len(), both.models().len());
     assert_eq!(again.get("my-proxy", "gpt-4o").unwrap().price, both.get("my-proxy", "gpt-4o").unwrap().price);

@@ -4,9 +4,9 @@
 use crate::scripted_kit;
 
 use komado_core::Meter;
-use komado_core::message::Part;
-use komado_provider::scripted::{Options, Script, Step};
-use komado_provider::{Dialect, Form};
+use komado_core::message::MessagePart;
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedSteps};
+use komado_provider::{Dialect, ResponseForm};
 use scripted_kit::{get, path, post, send, start, window};
 use serde_json::{Value, json};
 
@@ -29,23 +29,28 @@ fn ask(dialect: Dialect, texts: &[&str], stream: bool) -> Value {
     body
 }
 
-fn forms() -> impl Iterator<Item = (Dialect, Form)> {
-    Dialect::ALL.into_iter().flat_map(|dialect| [(dialect, Form::Whole), (dialect, Form::Stream)])
+fn forms() -> impl Iterator<Item = (Dialect, ResponseForm)> {
+    Dialect::ALL
+        .into_iter()
+        .flat_map(|dialect| [(dialect, ResponseForm::Whole), (dialect, ResponseForm::Stream)])
 }
 
 #[test]
 fn every_dialect_answers_in_pieces_and_in_one_with_the_same_words_and_counts() {
     let text = "小さな窓が開いた。The window is open: 🪟 and \"quoted\".\n次の行。";
-    let server = start(Options { script: vec![Step::say(text).always()].into(), ..Options::default() });
+    let server = start(ScriptedOptions {
+        script: vec![ScriptStep::say(text).always()].into(),
+        ..ScriptedOptions::default()
+    });
     for (dialect, form) in forms() {
-        let got = post(&server, dialect, &ask(dialect, &["窓を開けて"], form == Form::Stream));
+        let got = post(&server, dialect, &ask(dialect, &["窓を開けて"], form == ResponseForm::Stream));
         assert_eq!(got.status, 200, "{dialect:?} {form:?}: {}", got.text());
         assert!(got.whole);
         let kind = got.header("content-type").unwrap();
         let expect = match (form, dialect) {
-            (Form::Whole, _) => "application/json",
-            (Form::Stream, Dialect::Ollama) => "application/x-ndjson",
-            (Form::Stream, _) => "text/event-stream",
+            (ResponseForm::Whole, _) => "application/json",
+            (ResponseForm::Stream, Dialect::Ollama) => "application/x-ndjson",
+            (ResponseForm::Stream, _) => "text/event-stream",
         };
         assert!(kind.starts_with(expect), "{dialect:?} {form:?}: {kind}");
         let heard = got.heard(dialect, form);
@@ -56,15 +61,15 @@ fn every_dialect_answers_in_pieces_and_in_one_with_the_same_words_and_counts() {
         assert_eq!(usage.output_tokens, Meter::O200k.text(text), "{dialect:?} {form:?}");
         assert_eq!(read, 3 + 1 + Meter::O200k.text("窓を開けて") + 3, "{dialect:?} {form:?}: {}", got.text());
         let seen = server.seen().pop().unwrap();
-        assert_eq!((seen.dialect, seen.tokens, seen.stream), (dialect, read, form == Form::Stream));
+        assert_eq!((seen.dialect, seen.tokens, seen.stream), (dialect, read, form == ResponseForm::Stream));
     }
 }
 
 #[test]
 fn a_stream_comes_in_pieces_of_the_size_that_the_script_wants() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     for (size, at_least) in [(1, 9), (4, 3)] {
-        server.add(Step { chunk: Some(size), ..Step::say("窓を開けて風を入れる") });
+        server.add(ScriptStep { chunk: Some(size), ..ScriptStep::say("窓を開けて風を入れる") });
         let got = post(&server, Dialect::Chat, &ask(Dialect::Chat, &["a"], true));
         let pieces = got.text().matches("\"content\":\"").count();
         assert!(pieces >= at_least && pieces <= at_least + 3, "{size}: {pieces}");
@@ -74,10 +79,10 @@ fn a_stream_comes_in_pieces_of_the_size_that_the_script_wants() {
 #[test]
 fn tools_are_called_in_every_dialect_and_their_results_are_taken() {
     let line = r#"{"reply":{"text":"I look.","calls":[{"name":"read","arguments":{"path":"窓.txt","n":1.0}},{"name":"ls"}]}}"#;
-    let script = || Script { steps: vec![Step::read(line).unwrap()] };
+    let script = || ScriptedSteps { steps: vec![ScriptStep::read(line).unwrap()] };
     for (dialect, form) in forms() {
-        let server = start(Options { script: script(), ..Options::default() });
-        let got = post(&server, dialect, &ask(dialect, &["look"], form == Form::Stream));
+        let server = start(ScriptedOptions { script: script(), ..ScriptedOptions::default() });
+        let got = post(&server, dialect, &ask(dialect, &["look"], form == ResponseForm::Stream));
         let heard = got.heard(dialect, form);
         let message = heard.message().unwrap();
         let calls: Vec<_> = message.calls().collect();
@@ -89,7 +94,7 @@ fn tools_are_called_in_every_dialect_and_their_results_are_taken() {
         assert!(calls[0].id != calls[1].id && !calls[0].id.is_empty(), "{dialect:?} {form:?}");
         let again = post(&server, dialect, &results(dialect, &calls[0].id, &calls[1].id));
         assert_eq!(again.status, 200, "{dialect:?}: {}", again.text());
-        let said = again.heard(dialect, Form::Whole).message().unwrap().words();
+        let said = again.heard(dialect, ResponseForm::Whole).message().unwrap().words();
         assert!(said.contains("ls answered 5 characters"), "{dialect:?}: {said}");
     }
 }
@@ -137,16 +142,19 @@ fn results(dialect: Dialect, read: &str, ls: &str) -> Value {
 fn a_thought_comes_before_the_words_and_keeps_its_seal_where_there_is_one() {
     let line =
         r#"{"reply":{"reasoning":"窓は北向き","signature":"c2VhbA==","text":"No."},"repeat":"always"}"#;
-    let server = start(Options { script: Script::read(line).unwrap(), ..Options::default() });
-    for form in [Form::Whole, Form::Stream] {
-        let got = post(&server, Dialect::Messages, &ask(Dialect::Messages, &["why"], form == Form::Stream));
+    let server =
+        start(ScriptedOptions { script: ScriptedSteps::read(line).unwrap(), ..ScriptedOptions::default() });
+    for form in [ResponseForm::Whole, ResponseForm::Stream] {
+        let got =
+            post(&server, Dialect::Messages, &ask(Dialect::Messages, &["why"], form == ResponseForm::Stream));
         let message = got.heard(Dialect::Messages, form).message().unwrap();
-        let thought = Part::Reasoning { text: "窓は北向き".into(), signature: Some("c2VhbA==".into()) };
-        assert_eq!(message.parts, [thought, Part::text("No.")], "{}", got.text());
+        let thought =
+            MessagePart::Reasoning { text: "窓は北向き".into(), signature: Some("c2VhbA==".into()) };
+        assert_eq!(message.parts, [thought, MessagePart::text("No.")], "{}", got.text());
         for dialect in [Dialect::Chat, Dialect::Ollama] {
-            let got = post(&server, dialect, &ask(dialect, &["why"], form == Form::Stream));
+            let got = post(&server, dialect, &ask(dialect, &["why"], form == ResponseForm::Stream));
             let message = got.heard(dialect, form).message().unwrap();
-            let thinks = |part: &Part| matches!(part, Part::Reasoning { text, .. } if text == "窓は北向き");
+            let thinks = |part: &MessagePart| matches!(part, MessagePart::Reasoning { text, .. } if text == "窓は北向き");
             assert!(message.parts.iter().any(thinks), "{dialect:?}: {}", got.text());
             assert_eq!(message.words(), "No.");
         }
@@ -155,9 +163,9 @@ fn a_thought_comes_before_the_words_and_keeps_its_seal_where_there_is_one() {
 
 #[test]
 fn an_answer_is_cut_by_the_tokens_asked_for_in_every_dialect() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     for (dialect, form) in forms() {
-        let mut body = ask(dialect, &["write 50 words"], form == Form::Stream);
+        let mut body = ask(dialect, &["write 50 words"], form == ResponseForm::Stream);
         match dialect {
             Dialect::Chat => body["max_completion_tokens"] = json!(7),
             Dialect::Responses => body["max_output_tokens"] = json!(7),
@@ -173,7 +181,10 @@ fn an_answer_is_cut_by_the_tokens_asked_for_in_every_dialect() {
 
 #[test]
 fn two_requests_that_begin_alike_report_what_the_cache_spared() {
-    let server = start(Options { script: vec![Step::say("fine").always()].into(), ..Options::default() });
+    let server = start(ScriptedOptions {
+        script: vec![ScriptStep::say("fine").always()].into(),
+        ..ScriptedOptions::default()
+    });
     for dialect in Dialect::ALL {
         let mut first = ask(dialect, &["one is longer than nothing"], false);
         let mut second = ask(dialect, &["one is longer than nothing", "fine", "two"], false);
@@ -186,7 +197,7 @@ fn two_requests_that_begin_alike_report_what_the_cache_spared() {
         }
         post(&server, dialect, &first);
         let spared = 3 + 1 + Meter::O200k.text("one is longer than nothing");
-        let heard = post(&server, dialect, &second).heard(dialect, Form::Whole);
+        let heard = post(&server, dialect, &second).heard(dialect, ResponseForm::Whole);
         let seen = server.seen().pop().unwrap();
         assert_eq!(seen.cached, spared, "{dialect:?}");
         let told = heard.usage.unwrap();
@@ -202,7 +213,7 @@ fn two_requests_that_begin_alike_report_what_the_cache_spared() {
 
 #[test]
 fn a_message_is_counted_before_it_is_asked() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let mut body = ask(Dialect::Messages, &["窓を開けて"], false);
     body["system"] = json!([{ "type": "text", "text": "Be brief." }]);
     body.as_object_mut().unwrap().remove("max_tokens");
@@ -216,11 +227,12 @@ fn a_message_is_counted_before_it_is_asked() {
 
 #[test]
 fn a_summary_is_a_true_extract_in_the_tags_that_were_asked_for() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let question = "Summarise.\n<conversation>\n@1 user: Fix src/main.rs, port 8443.\n\n@2 assistant: Done.\n</conversation>\n\
                     Write the summary inside <summary></summary> tags.";
     for dialect in Dialect::ALL {
-        let heard = post(&server, dialect, &ask(dialect, &[question], false)).heard(dialect, Form::Whole);
+        let heard =
+            post(&server, dialect, &ask(dialect, &[question], false)).heard(dialect, ResponseForm::Whole);
         let words = heard.message().unwrap().words();
         assert!(words.starts_with("<summary>") && words.contains("Fix src/main.rs, port 8443."), "{words}");
     }
@@ -228,21 +240,23 @@ fn a_summary_is_a_true_extract_in_the_tags_that_were_asked_for() {
 
 #[test]
 fn the_server_tells_of_its_window_where_each_kind_of_server_does() {
-    use komado_provider::scripted::Words;
+    use komado_provider::scripted::ErrorStyle;
     let told = |words, path: &str| {
-        let server = start(Options { window: Some(5000), words, ..Options::default() });
+        let server = start(ScriptedOptions { window: Some(5000), words, ..ScriptedOptions::default() });
         get(&server, path)
     };
-    assert_eq!(told(Words::Vllm, "/v1/models").json()["data"][0]["max_model_len"], 5000);
-    assert_eq!(told(Words::LlamaCpp, "/v1/models").json()["data"][0]["meta"]["n_ctx"], 5000);
-    assert_eq!(told(Words::LlamaCpp, "/props").json()["default_generation_settings"]["n_ctx"], 5000);
-    assert_eq!(told(Words::OpenRouter, "/v1/models").json()["data"][0]["context_length"], 5000);
-    assert_eq!(told(Words::LmStudio, "/api/v0/models").json()["data"][0]["loaded_context_length"], 5000);
-    assert_eq!(told(Words::Ollama, "/api/ps").json()["models"][0]["context_length"], 5000);
-    assert_eq!(told(Words::OpenAi, "/v1/models").json()["data"][0]["object"], "model");
-    for (words, path) in
-        [(Words::Vllm, "/props"), (Words::OpenAi, "/api/ps"), (Words::LlamaCpp, "/api/v0/models")]
-    {
+    assert_eq!(told(ErrorStyle::Vllm, "/v1/models").json()["data"][0]["max_model_len"], 5000);
+    assert_eq!(told(ErrorStyle::LlamaCpp, "/v1/models").json()["data"][0]["meta"]["n_ctx"], 5000);
+    assert_eq!(told(ErrorStyle::LlamaCpp, "/props").json()["default_generation_settings"]["n_ctx"], 5000);
+    assert_eq!(told(ErrorStyle::OpenRouter, "/v1/models").json()["data"][0]["context_length"], 5000);
+    assert_eq!(told(ErrorStyle::LmStudio, "/api/v0/models").json()["data"][0]["loaded_context_length"], 5000);
+    assert_eq!(told(ErrorStyle::Ollama, "/api/ps").json()["models"][0]["context_length"], 5000);
+    assert_eq!(told(ErrorStyle::OpenAi, "/v1/models").json()["data"][0]["object"], "model");
+    for (words, path) in [
+        (ErrorStyle::Vllm, "/props"),
+        (ErrorStyle::OpenAi, "/api/ps"),
+        (ErrorStyle::LlamaCpp, "/api/v0/models"),
+    ] {
         assert_eq!(told(words, path).status, 404, "{words:?} has no {path}");
     }
     let server = window(5000);
@@ -259,7 +273,7 @@ fn the_server_tells_of_its_window_where_each_kind_of_server_does() {
 
 #[test]
 fn a_client_without_a_version_in_its_path_is_answered() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let body = ask(Dialect::Chat, &["hello"], false).to_string();
     let got = send(&server, "POST", "/chat/completions", &body);
     assert_eq!((got.status, server.seen()[0].path.as_str()), (200, "/chat/completions"));

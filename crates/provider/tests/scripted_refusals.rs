@@ -3,8 +3,8 @@
 
 use crate::scripted_kit;
 
-use komado_provider::scripted::{OnOverflow, Options, Script, Step, Words};
-use komado_provider::{Dialect, Form};
+use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedOptions, ScriptedSteps};
+use komado_provider::{Dialect, ResponseForm};
 use scripted_kit::{Got, connect, get, path, post, receive, send, start, window};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -31,7 +31,7 @@ fn message(got: &Got) -> String {
 fn the_window_holds_to_the_token() {
     for dialect in Dialect::ALL {
         let body = ask(dialect, "窓を開けて、風を入れて。", false);
-        let probe = start(Options::default());
+        let probe = start(ScriptedOptions::default());
         post(&probe, dialect, &body);
         let answer = if dialect == Dialect::Messages { 10 } else { 0 };
         let tokens = probe.seen()[0].tokens + answer;
@@ -49,24 +49,24 @@ fn the_answer_asked_for_counts_where_the_provider_counts_it() {
     let mut body = ask(Dialect::Chat, "write 500 words", false);
     body["max_tokens"] = json!(200);
     for (words, told) in [
-        (Words::OpenAi, Some("(11 in the messages, 200 in the completion)")),
+        (ErrorStyle::OpenAi, Some("(11 in the messages, 200 in the completion)")),
         (
-            Words::Vllm,
+            ErrorStyle::Vllm,
             Some("you requested 200 output tokens and your prompt contains at least 11 input tokens"),
         ),
-        (Words::OpenRouter, Some("about 211 tokens (11 of text input, 200 in the output)")),
-        (Words::LlamaCpp, None),
-        (Words::LmStudio, None),
-        (Words::Gemini, None),
+        (ErrorStyle::OpenRouter, Some("about 211 tokens (11 of text input, 200 in the output)")),
+        (ErrorStyle::LlamaCpp, None),
+        (ErrorStyle::LmStudio, None),
+        (ErrorStyle::Gemini, None),
     ] {
-        let server = start(Options { window: Some(100), words, ..Options::default() });
+        let server = start(ScriptedOptions { window: Some(100), words, ..ScriptedOptions::default() });
         let got = post(&server, Dialect::Chat, &body);
         match told {
             Some(told) => {
                 assert!(got.status == 400 && message(&got).contains(told), "{words:?}: {}", got.text())
             }
             None => {
-                let heard = got.heard(Dialect::Chat, Form::Whole);
+                let heard = got.heard(Dialect::Chat, ResponseForm::Whole);
                 assert_eq!(heard.finish.as_deref(), Some("length"), "{words:?}: {}", got.text());
                 assert_eq!(heard.usage.unwrap().total(), 100, "{words:?}: writing stops at the window");
             }
@@ -77,19 +77,21 @@ fn the_answer_asked_for_counts_where_the_provider_counts_it() {
 #[test]
 fn an_overflow_in_a_stream_has_status_200_and_says_so_in_an_event() {
     let overflow = OnOverflow::RefuseInStream;
-    let server = start(Options { window: Some(5), overflow, ..Options::default() });
+    let server = start(ScriptedOptions { window: Some(5), overflow, ..ScriptedOptions::default() });
     for dialect in Dialect::ALL {
         let got = post(&server, dialect, &ask(dialect, "far too many words for this", true));
         assert_eq!((got.status, got.whole), (200, true), "{dialect:?}");
-        let failed =
-            got.heard(dialect, Form::Stream).failed.unwrap_or_else(|| panic!("{dialect:?}: {}", got.text()));
+        let failed = got
+            .heard(dialect, ResponseForm::Stream)
+            .failed
+            .unwrap_or_else(|| panic!("{dialect:?}: {}", got.text()));
         let told = match dialect {
             Dialect::Chat | Dialect::Responses => "context_length_exceeded",
             Dialect::Messages => "prompt is too long: ",
             Dialect::Ollama => "longer than the context length",
         };
         assert!(failed.body.contains(told), "{dialect:?}: {}", failed.body);
-        assert!(got.heard(dialect, Form::Stream).finish.is_none(), "{dialect:?}");
+        assert!(got.heard(dialect, ResponseForm::Stream).finish.is_none(), "{dialect:?}");
         let plain = post(&server, dialect, &ask(dialect, "far too many words for this", false));
         assert_eq!(plain.status, 400, "{dialect:?}: an answer in one piece has nothing to hide in");
     }
@@ -98,7 +100,7 @@ fn an_overflow_in_a_stream_has_status_200_and_says_so_in_an_event() {
 #[test]
 fn a_server_that_truncates_says_nothing_but_the_smaller_count() {
     let overflow = OnOverflow::Truncate;
-    let server = start(Options { window: Some(60), overflow, ..Options::default() });
+    let server = start(ScriptedOptions { window: Some(60), overflow, ..ScriptedOptions::default() });
     let long = "The secret is 4711. ".repeat(20);
     let body = json!({ "model": "m", "stream": false, "messages": [
         { "role": "system", "content": "Be brief." },
@@ -107,7 +109,7 @@ fn a_server_that_truncates_says_nothing_but_the_smaller_count() {
         { "role": "user", "content": "find: 4711" }
     ] });
     for dialect in [Dialect::Ollama, Dialect::Chat] {
-        let heard = post(&server, dialect, &body).heard(dialect, Form::Whole);
+        let heard = post(&server, dialect, &body).heard(dialect, ResponseForm::Whole);
         let (usage, seen) = (heard.usage.unwrap(), server.seen().pop().unwrap());
         assert!(
             seen.tokens > 100 && usage.total() - usage.output_tokens <= 60,
@@ -119,7 +121,7 @@ fn a_server_that_truncates_says_nothing_but_the_smaller_count() {
 
 #[test]
 fn a_window_that_an_ollama_client_asks_for_holds() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let mut body = ask(Dialect::Ollama, "one two three four five six seven", false);
     body["options"] = json!({ "num_ctx": 8 });
     assert_eq!(post(&server, Dialect::Ollama, &body).status, 400);
@@ -137,7 +139,7 @@ fn a_malformed_chat_is_refused_in_the_words_of_its_provider() {
         json!({ "role": "user", "content": "x" }),
         |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "y" }),
     );
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     for (messages, told, param) in [
         (
             json!([user, done("a")]),
@@ -159,17 +161,19 @@ fn a_malformed_chat_is_refused_in_the_words_of_its_provider() {
         assert_eq!(got.json()["error"]["param"], param, "{}", got.text());
     }
     let orphan = json!({ "model": "m", "messages": [user, done("a")] });
-    for (words, told) in
-        [(Words::Gemini, "function call turn"), (Words::Mistral, "Not the same number of function calls")]
-    {
-        let got = post(&start(Options { words, ..Options::default() }), Dialect::Chat, &orphan);
+    for (words, told) in [
+        (ErrorStyle::Gemini, "function call turn"),
+        (ErrorStyle::Mistral, "Not the same number of function calls"),
+    ] {
+        let got =
+            post(&start(ScriptedOptions { words, ..ScriptedOptions::default() }), Dialect::Chat, &orphan);
         assert!(message(&got).contains(told), "{}", got.text());
     }
 }
 
 #[test]
 fn a_malformed_conversation_is_refused_in_anthropics_words() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let call = |id: &str| json!({ "type": "tool_use", "id": id, "name": "f", "input": {} });
     let done = |id: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": "y" });
     let text = json!({ "type": "text", "text": "t" });
@@ -230,7 +234,7 @@ fn a_malformed_conversation_is_refused_in_anthropics_words() {
 
 #[test]
 fn outputs_without_a_call_are_refused_by_responses_in_their_words() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     let call = json!({ "type": "function_call", "call_id": "a", "name": "f", "arguments": "{}" });
     let done = json!({ "type": "function_call_output", "call_id": "a", "output": "y" });
     let user = json!({ "role": "user", "content": "x" });
@@ -247,7 +251,7 @@ fn outputs_without_a_call_are_refused_by_responses_in_their_words() {
 
 #[test]
 fn what_is_no_json_or_no_request_is_refused_in_the_dialects_form() {
-    let server = start(Options::default());
+    let server = start(ScriptedOptions::default());
     for dialect in Dialect::ALL {
         for body in ["", "{", "[1]", "{}", "{\"model\":\"m\",\"messages\":7,\"input\":7,\"max_tokens\":1}"] {
             let got = send(&server, "POST", path(dialect), body);
@@ -286,10 +290,11 @@ fn a_script_answers_in_order_and_waits_for_what_it_waits_for() {
         {"reply":"first"}
         {"reply":"second {{tokens}}"}
     "#;
-    let server = start(Options { script: Script::read(script).unwrap(), ..Options::default() });
+    let server =
+        start(ScriptedOptions { script: ScriptedSteps::read(script).unwrap(), ..ScriptedOptions::default() });
     let say = |text: &str| {
         let got = post(&server, Dialect::Chat, &ask(Dialect::Chat, text, false));
-        got.heard(Dialect::Chat, Form::Whole).message().unwrap().words()
+        got.heard(Dialect::Chat, ResponseForm::Whole).message().unwrap().words()
     };
     assert_eq!(say("hello"), "first");
     assert_eq!(say("12"), "number 12");
@@ -304,7 +309,7 @@ fn a_script_answers_in_order_and_waits_for_what_it_waits_for() {
     ] });
     let got = post(&server, Dialect::Chat, &turns);
     assert!(got.text().contains("second turn"));
-    server.add(Step::say("added"));
+    server.add(ScriptStep::say("added"));
     assert_eq!(say("x"), "added");
 }
 
@@ -317,7 +322,8 @@ fn a_step_may_fail_as_it_likes() {
         {"fail":{"status":413,"overflow":true}}
         {"fail":{"status":500,"in_stream":true}}
     "#;
-    let server = start(Options { script: Script::read(script).unwrap(), ..Options::default() });
+    let server =
+        start(ScriptedOptions { script: ScriptedSteps::read(script).unwrap(), ..ScriptedOptions::default() });
     let next = || post(&server, Dialect::Messages, &ask(Dialect::Messages, "hello", true));
     let got = next();
     assert_eq!((got.status, got.text().as_str(), got.header("retry-after")), (429, "slow {down}", Some("7")));
@@ -343,28 +349,30 @@ fn a_step_may_fail_as_it_likes() {
 #[test]
 fn a_connection_is_cut_where_the_script_says() {
     let text = "小さな窓から見える景色は、季節ごとに変わる。";
-    let server = start(Options::default());
-    for (dialect, form) in Dialect::ALL.into_iter().flat_map(|d| [(d, Form::Whole), (d, Form::Stream)]) {
-        let body = ask(dialect, "x", form == Form::Stream);
+    let server = start(ScriptedOptions::default());
+    for (dialect, form) in
+        Dialect::ALL.into_iter().flat_map(|d| [(d, ResponseForm::Whole), (d, ResponseForm::Stream)])
+    {
+        let body = ask(dialect, "x", form == ResponseForm::Stream);
         // Twice, because the first one finds nothing in the cache and says so.
-        (0..2).for_each(|_| server.add(Step::say(text)));
+        (0..2).for_each(|_| server.add(ScriptStep::say(text)));
         post(&server, dialect, &body);
         let whole = post(&server, dialect, &body);
         assert!(whole.whole);
         for cut in [0, 1, 40, whole.body.len() as u64 - 1] {
-            server.add(Step { break_after: Some(cut), ..Step::say(text) });
+            server.add(ScriptStep { break_after: Some(cut), ..ScriptStep::say(text) });
             let got = post(&server, dialect, &body);
             assert_eq!((got.status, got.whole), (200, false), "{dialect:?} {form:?} {cut}");
             assert_eq!(got.body, whole.body[..usize::try_from(cut).unwrap()], "{dialect:?} {form:?}");
         }
-        server.add(Step { break_after: Some(1 << 40), ..Step::say(text) });
+        server.add(ScriptStep { break_after: Some(1 << 40), ..ScriptStep::say(text) });
         assert!(post(&server, dialect, &body).whole, "an answer that is shorter is whole");
     }
 }
 
 #[test]
 fn bodies_are_remembered_as_long_as_was_asked_for() {
-    let server = start(Options { keep: 2, ..Options::default() });
+    let server = start(ScriptedOptions { keep: 2, ..ScriptedOptions::default() });
     for text in ["one", "two", "three"] {
         post(&server, Dialect::Chat, &ask(Dialect::Chat, text, false));
     }
@@ -378,15 +386,23 @@ fn bodies_are_remembered_as_long_as_was_asked_for() {
 
 #[test]
 fn a_server_that_discards_reads_a_large_body_and_keeps_nothing() {
-    let server = start(Options { discard: true, ..Options::default() });
-    for (dialect, form) in Dialect::ALL.into_iter().flat_map(|d| [(d, Form::Whole), (d, Form::Stream)]) {
-        let body =
-            format!("{{\"messages\":\"{}\",\"stream\":{}}}", "x".repeat(3 << 20), form == Form::Stream);
+    let server = start(ScriptedOptions { discard: true, ..ScriptedOptions::default() });
+    for (dialect, form) in
+        Dialect::ALL.into_iter().flat_map(|d| [(d, ResponseForm::Whole), (d, ResponseForm::Stream)])
+    {
+        let body = format!(
+            "{{\"messages\":\"{}\",\"stream\":{}}}",
+            "x".repeat(3 << 20),
+            form == ResponseForm::Stream
+        );
         let got = send(&server, "POST", path(dialect), &body);
         let heard = got.heard(dialect, form);
         assert_eq!(heard.message().unwrap().words(), "ok", "{dialect:?} {form:?}: {}", got.text());
         let seen = server.seen().pop().unwrap();
-        assert_eq!((seen.bytes, seen.body.len(), seen.stream), (body.len() as u64, 0, form == Form::Stream));
+        assert_eq!(
+            (seen.bytes, seen.body.len(), seen.stream),
+            (body.len() as u64, 0, form == ResponseForm::Stream)
+        );
     }
     let digests: Vec<u64> = server.seen().iter().map(|seen| seen.digest).collect();
     assert!(digests[0] == digests[2] && digests[0] != digests[1], "the digest tells bodies apart");
@@ -394,11 +410,11 @@ fn a_server_that_discards_reads_a_large_body_and_keeps_nothing() {
 
 #[test]
 fn a_server_that_discards_says_what_its_script_says_as_far_as_it_needs_no_look_at_the_request() {
-    let server = start(Options { discard: true, ..Options::default() });
-    server.add(Step::say("never").when_contains("x"));
-    server.add(Step::call("read", r#"{"path":"{{n}}.txt"}"#));
+    let server = start(ScriptedOptions { discard: true, ..ScriptedOptions::default() });
+    server.add(ScriptStep::say("never").when_contains("x"));
+    server.add(ScriptStep::call("read", r#"{"path":"{{n}}.txt"}"#));
     let said = |stream: bool| {
-        let form = if stream { Form::Stream } else { Form::Whole };
+        let form = if stream { ResponseForm::Stream } else { ResponseForm::Whole };
         post(&server, Dialect::Chat, &ask(Dialect::Chat, "x", stream))
             .heard(Dialect::Chat, form)
             .message()
@@ -414,7 +430,7 @@ fn a_server_that_discards_says_what_its_script_says_as_far_as_it_needs_no_look_a
 
 #[test]
 fn a_body_of_many_megabytes_is_read_counted_and_answered() {
-    let server = start(Options { keep: 0, ..Options::default() });
+    let server = start(ScriptedOptions { keep: 0, ..ScriptedOptions::default() });
     let text = "小さな窓 and a long text. ".repeat(200_000);
     let got = post(&server, Dialect::Chat, &ask(Dialect::Chat, &text, false));
     let seen = server.seen().pop().unwrap();
@@ -424,8 +440,8 @@ fn a_body_of_many_megabytes_is_read_counted_and_answered() {
 
 #[test]
 fn a_server_that_is_dropped_cuts_its_streams_and_frees_its_port() {
-    let server = start(Options::default());
-    server.add(Step { chunk: Some(1), chunk_delay_ms: 60_000, ..Step::say("slow words") });
+    let server = start(ScriptedOptions::default());
+    server.add(ScriptStep { chunk: Some(1), chunk_delay_ms: 60_000, ..ScriptStep::say("slow words") });
     let mut socket = connect(&server);
     let body = ask(Dialect::Chat, "x", true).to_string();
     let head = format!(
@@ -445,6 +461,9 @@ fn a_server_that_is_dropped_cuts_its_streams_and_frees_its_port() {
     assert!(start_at("256.0.0.1:1").is_err());
 }
 
-fn start_at(address: &str) -> std::io::Result<komado_provider::scripted::Server> {
-    komado_provider::scripted::Server::start(Options { address: address.into(), ..Options::default() })
+fn start_at(address: &str) -> std::io::Result<komado_provider::scripted::ScriptedServer> {
+    komado_provider::scripted::ScriptedServer::start(ScriptedOptions {
+        address: address.into(),
+        ..ScriptedOptions::default()
+    })
 }

@@ -1,10 +1,10 @@
 //! What a conversation holds, one thing at a time.
 
 use crate::error::{Error, Result};
-use komado_core::view::Item;
+use komado_core::view::ShownItem;
 use komado_core::{Message, Record, Role, Seq, SessionId, View};
 use komado_engine::Thread;
-use komado_store::{Query, Store};
+use komado_store::{SessionQuery, Store};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -46,7 +46,7 @@ impl fmt::Display for SeenMessage {
 pub struct Messages<'s> {
     thread: &'s Thread<'s>,
     view: View,
-    items: std::vec::IntoIter<Item>,
+    items: std::vec::IntoIter<ShownItem>,
     ready: VecDeque<SeenMessage>,
     failed: Option<Error>,
 }
@@ -148,7 +148,7 @@ impl<'k> Sessions<'k> {
     }
 
     fn fetch(&mut self) -> Result<()> {
-        let query = Query { after: self.after.take(), limit: PAGE, ..Query::default() };
+        let query = SessionQuery { after: self.after.take(), limit: PAGE, ..SessionQuery::default() };
         let page = self.store.sessions(&query)?;
         self.is_done = page.len() < PAGE;
         if let Some(last) = page.last() {

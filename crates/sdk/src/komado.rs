@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::iter::Sessions;
 use crate::session::SessionBuilder;
 use komado_core::budget::{Policy, Preset};
-use komado_engine::recall::{Ask, Found, Scope};
+use komado_engine::recall::{RecallHit, RecallQuery, RecallScope};
 use komado_engine::{Clock, Engine};
 use komado_store::{FileStore, Holder, MemoryStore, Store};
 use std::collections::hash_map::RandomState;
@@ -85,12 +85,16 @@ impl Komado {
     }
 
     /// Searches everything that was said in all sessions, seen by a model or not; the best result first.
-    pub fn recall(&self, query: &str) -> Result<std::vec::IntoIter<Found>> {
-        self.recall_in(&Scope::All, query)
+    pub fn recall(&self, query: &str) -> Result<std::vec::IntoIter<RecallHit>> {
+        self.recall_in(&RecallScope::All, query)
     }
 
-    pub(crate) fn recall_in(&self, scope: &Scope, query: &str) -> Result<std::vec::IntoIter<Found>> {
-        Ok(self.engine.recall(scope, &Ask::new(query))?.into_iter())
+    pub(crate) fn recall_in(
+        &self,
+        scope: &RecallScope,
+        query: &str,
+    ) -> Result<std::vec::IntoIter<RecallHit>> {
+        Ok(self.engine.recall(scope, &RecallQuery::new(query))?.into_iter())
     }
 
     /// The engine beneath, for everything that this crate does not show.
@@ -149,7 +153,7 @@ impl Builder {
             )),
             Some(folder) => self.open(folder),
             None => {
-                let how = komado_store::Connecting::new(holder(self.clock.now()));
+                let how = komado_store::ConnectOptions::new(holder(self.clock.now()));
                 Ok(self.over(komado_store::connect(url, &how)?))
             }
         }

@@ -54,12 +54,12 @@ pub use error::{Error, ErrorKind, Result};
 pub use iter::{Entries, Messages, SeenMessage, SessionInfo, Sessions};
 pub use komado_core::budget::{Policy, Preset};
 pub use komado_core::journal::{Edit, EditKind, Entry, Record, Usage};
-pub use komado_core::message::{Call, Message, Part, Role};
+pub use komado_core::message::{Call, Message, MessagePart, Role};
 pub use komado_core::{Seq, SessionId};
-pub use komado_engine::fit::Fitted;
-pub use komado_engine::recall::Found;
+pub use komado_engine::fit::FitResult;
+pub use komado_engine::recall::RecallHit;
 #[cfg(feature = "scripted")]
-pub use komado_provider::scripted::Step;
+pub use komado_provider::scripted::ScriptStep;
 #[cfg(feature = "client")]
 pub use komado_provider::{Cancel, Dialect};
 #[cfg(feature = "client")]

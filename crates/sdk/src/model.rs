@@ -5,11 +5,11 @@ use crate::session::Session;
 use komado_core::Seq;
 use komado_core::journal::Usage;
 use komado_core::message::Call;
-use komado_engine::exchange::Library;
-use komado_engine::exchange::{Asking, News};
+use komado_engine::exchange::RecallTools;
+use komado_engine::exchange::{ExchangeEvent, ModelTarget};
 use komado_engine::model::{ModelError, ModelSettings, ProviderSettings, key_variables};
 use komado_engine::{ModelChoice, ModelResolver, ResolvedModel};
-use komado_provider::{Cancel, Dialect, Event, row};
+use komado_provider::{Cancel, Dialect, ModelEvent, row};
 use std::sync::Arc;
 
 /// The name of a provider that is only an address.
@@ -23,7 +23,7 @@ pub struct Model {
     /// Tells models apart: a session finds out about each once.
     identity: Arc<()>,
     #[cfg(feature = "scripted")]
-    script: Option<crate::scripted::Script>,
+    script: Option<crate::scripted::ModelScript>,
 }
 
 /// What a session found out about a model.
@@ -179,31 +179,31 @@ impl Model {
     pub fn scripted() -> Self {
         let name = komado_engine::model::SCRIPTED;
         let mut model = Self::of(ModelSettings::default(), CUSTOM, name);
-        model.script = Some(crate::scripted::Script::default());
+        model.script = Some(crate::scripted::ModelScript::default());
         model
     }
 
     /// The scripted model's next answer.
     #[must_use]
     pub fn says(self, text: &str) -> Self {
-        self.step(komado_provider::scripted::Step::say(text))
+        self.step(komado_provider::scripted::ScriptStep::say(text))
     }
 
     /// The scripted model's next answer is a call of a tool; `arguments` is a JSON object.
     #[must_use]
     pub fn calls(self, tool: &str, arguments: &str) -> Self {
-        self.step(komado_provider::scripted::Step::call(tool, arguments))
+        self.step(komado_provider::scripted::ScriptStep::call(tool, arguments))
     }
 
     /// Any step of a script.
     #[must_use]
-    pub fn step(self, step: komado_provider::scripted::Step) -> Self {
+    pub fn step(self, step: komado_provider::scripted::ScriptStep) -> Self {
         self.add_step(step);
         self
     }
 
     /// The same, for a model that is in use already.
-    pub fn add_step(&self, step: komado_provider::scripted::Step) {
+    pub fn add_step(&self, step: komado_provider::scripted::ScriptStep) {
         if let Some(script) = &self.script {
             script.add(step);
         }
@@ -233,12 +233,12 @@ impl Session<'_> {
         };
         let models = ModelResolver { engine: &self.komado.engine, settings, note: &|_| {} };
         let budget = models.budget(&self.thread, resolved)?;
-        let asking = Asking { cancel: cancel.clone(), ..resolved.asking.clone() };
+        let asking = ModelTarget { cancel: cancel.clone(), ..resolved.asking.clone() };
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut writer = models.summariser(&session, meter, &model.choice, Some(resolved), cancel)?;
         let mut ladder = settings.summaries.ladder(budget, writer.by());
-        let conversed = self.thread.converse(&asking, &mut ladder, &mut Library, &mut |news| {
-            if let News::Said(Event::Text(text)) = news {
+        let conversed = self.thread.converse(&asking, &mut ladder, &mut RecallTools, &mut |news| {
+            if let ExchangeEvent::Said(ModelEvent::Text(text)) = news {
                 on_text(text);
             }
         })?;

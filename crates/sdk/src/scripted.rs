@@ -2,22 +2,22 @@
 
 use crate::error::Result;
 use komado_engine::model::{ModelSettings, ProviderSettings, SCRIPTED_WINDOW};
-use komado_provider::scripted::{Options, Server, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Steps to come, and the server once it was asked for. Clones are one and the same.
 #[derive(Clone, Default)]
-pub(crate) struct Script(Arc<Mutex<State>>);
+pub(crate) struct ModelScript(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    steps: Vec<Step>,
-    server: Option<Server>,
+    steps: Vec<ScriptStep>,
+    server: Option<ScriptedServer>,
 }
 
-impl Script {
+impl ModelScript {
     /// Adds a step, also while the server runs.
-    pub(crate) fn add(&self, step: Step) {
+    pub(crate) fn add(&self, step: ScriptStep) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.server {
             Some(server) => server.add(step),
@@ -32,8 +32,8 @@ impl Script {
         let server = match state.server.take() {
             Some(server) => server,
             None => {
-                let options = Options { window: Some(window.into()), ..Options::default() };
-                let server = Server::start(options).map_err(komado_engine::Error::from)?;
+                let options = ScriptedOptions { window: Some(window.into()), ..ScriptedOptions::default() };
+                let server = ScriptedServer::start(options).map_err(komado_engine::Error::from)?;
                 state.steps.drain(..).for_each(|step| server.add(step));
                 server
             }

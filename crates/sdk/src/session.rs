@@ -3,20 +3,20 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::iter::{Entries, Messages};
 use crate::komado::{Komado, host};
-use komado_core::clip::Limits;
+use komado_core::clip::ClipLimits;
 use komado_core::journal::{Edit, Ending, Entry, Record, Setup};
-use komado_core::message::{Outcome, Part};
+use komado_core::message::{MessagePart, ToolOutcome};
 use komado_core::openai::DIALECT;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Message, Meter, Role, Seq, SessionId, Span, ThreadId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::fit::{Fitted, Ladder};
-use komado_engine::output::{self, Reference};
-use komado_engine::recall::{Found, Scope};
-use komado_engine::stelis::{Finish, Spawn, Telling};
-use komado_store::Mode;
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::fit::{FitResult, Ladder};
+use komado_engine::output::{self, OutputReference};
+use komado_engine::recall::{RecallHit, RecallScope};
+use komado_engine::stelis::{ChronicleBy, Finish, Spawn};
+use komado_store::OpenMode;
 use std::io::Read;
 use std::ops::{Bound, RangeBounds};
 
@@ -110,11 +110,11 @@ impl<'k> SessionBuilder<'k> {
     pub fn open(self) -> Result<Session<'k>> {
         let (id, thread) = self.ids()?;
         let engine = &self.komado.engine;
-        match engine.open(&id, &thread, Mode::Write) {
+        match engine.open(&id, &thread, OpenMode::Write) {
             Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) if thread.is_root() => {
                 let setup = self.setup()?;
                 engine.create(&self.meta(&id)?)?;
-                let mut root = engine.open(&id, &thread, Mode::Write)?;
+                let mut root = engine.open(&id, &thread, OpenMode::Write)?;
                 if setup != Setup::default() {
                     root.set_up(setup)?;
                 }
@@ -128,7 +128,7 @@ impl<'k> SessionBuilder<'k> {
     /// change it is refused.
     pub fn read(self) -> Result<Session<'k>> {
         let (id, thread) = self.ids()?;
-        Ok(self.session(self.komado.engine.open(&id, &thread, Mode::Read)?))
+        Ok(self.session(self.komado.engine.open(&id, &thread, OpenMode::Read)?))
     }
 
     fn ids(&self) -> Result<(SessionId, ThreadId)> {
@@ -170,7 +170,7 @@ impl<'k> SessionBuilder<'k> {
     }
 
     fn setup(&self) -> Result<Setup> {
-        let tools = self.tools.as_deref().map(Raw::parse).transpose().map_err(|why| {
+        let tools = self.tools.as_deref().map(RawJson::parse).transpose().map_err(|why| {
             Error::new(
                 ErrorKind::Input,
                 format!("the tool definitions are not JSON: {why}; write a JSON array"),
@@ -180,7 +180,7 @@ impl<'k> SessionBuilder<'k> {
         let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
         #[cfg(feature = "client")]
         if self.has_recall {
-            return Ok(komado_engine::exchange::Library::offered(setup));
+            return Ok(komado_engine::exchange::RecallTools::offered(setup));
         }
         Ok(setup)
     }
@@ -219,7 +219,8 @@ impl<'k> Session<'k> {
     fn new(komado: &'k Komado, thread: Thread<'k>, window: Option<u32>) -> Self {
         // In a small window less is shown of a long output; a share without room is an error only where something is said.
         let budget = window.map(|window| thread.budget(komado.policy.clone(), window.into(), &[]));
-        let limits = budget.and_then(std::result::Result::ok).map(|budget| budget.limits(&Limits::default()));
+        let limits =
+            budget.and_then(std::result::Result::ok).map(|budget| budget.limits(&ClipLimits::default()));
         let thread = thread.clipping(Some(limits.unwrap_or_default()));
         Self {
             komado,
@@ -262,16 +263,16 @@ impl<'k> Session<'k> {
 
     /// Answers a call of the model.
     pub fn tool_result(&mut self, call_id: &str, text: &str) -> Result<Seq> {
-        self.answer(Outcome::text(call_id, None, text))
+        self.answer(ToolOutcome::text(call_id, None, text))
     }
 
     /// Answers a call of the model with what went wrong.
     pub fn tool_error(&mut self, call_id: &str, text: &str) -> Result<Seq> {
-        self.answer(Outcome { is_error: true, ..Outcome::text(call_id, None, text) })
+        self.answer(ToolOutcome { is_error: true, ..ToolOutcome::text(call_id, None, text) })
     }
 
-    fn answer(&mut self, outcome: Outcome) -> Result<Seq> {
-        self.say(Message::of(Role::Tool, vec![Part::Result(outcome)]))
+    fn answer(&mut self, outcome: ToolOutcome) -> Result<Seq> {
+        self.say(Message::of(Role::Tool, vec![MessagePart::Result(outcome)]))
     }
 
     /// Says any message.
@@ -320,7 +321,7 @@ impl<'k> Session<'k> {
     /// Goes on from entry `at` in a thread of its own, called `name`; this one stays as it is.
     pub fn fork(&self, at: Seq, name: &str) -> Result<Session<'k>> {
         let header = self.thread.fork(at, ThreadId::new(name)?, None)?;
-        let thread = self.komado.engine.open(&header.session, &header.thread, Mode::Write)?;
+        let thread = self.komado.engine.open(&header.session, &header.thread, OpenMode::Write)?;
         Ok(Session::new(self.komado, thread, self.window))
     }
 
@@ -349,7 +350,7 @@ impl<'k> Session<'k> {
     /// model.
     pub fn end_child(&mut self, mut child: Session<'_>, result: Option<&str>) -> Result<()> {
         let (ending, result) = (Ending::Completed, result.map(str::to_owned));
-        child.thread.finish(Finish { ending, result, telling: Telling::Digest })?;
+        child.thread.finish(Finish { ending, result, telling: ChronicleBy::Digest })?;
         drop(child);
         self.thread.tend()?;
         Ok(())
@@ -357,10 +358,10 @@ impl<'k> Session<'k> {
 
     /// Makes the view fit the window now; nothing happens while there is room. [`Session::revert`] takes back each edit
     /// that is named. Summaries are written by the digest, which needs no model.
-    pub fn fit(&mut self) -> Result<Fitted> {
+    pub fn fit(&mut self) -> Result<FitResult> {
         let window = self.known_window()?;
         let budget = self.thread.budget(self.komado.policy.clone(), window.into(), &[])?;
-        let (settings, mut by) = (Settings::default(), ByDigest::new(self.thread.meter()));
+        let (settings, mut by) = (CondenseSettings::default(), ByDigest::new(self.thread.meter()));
         Ok(self.thread.fit(&mut Ladder { budget, settings, by: &mut by })?)
     }
 
@@ -391,15 +392,15 @@ impl<'k> Session<'k> {
     /// Everything that entry `seq` says, also where the model sees a part of it or nothing.
     pub fn text(&self, seq: Seq) -> Result<String> {
         let mut bytes = Vec::new();
-        output::open(&self.thread, &Reference::Entry(seq))?
+        output::open(&self.thread, &OutputReference::Entry(seq))?
             .read_to_end(&mut bytes)
             .map_err(komado_engine::Error::from)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Searches everything that was said in the session, seen by the model or not; the best result first.
-    pub fn recall(&self, query: &str) -> Result<std::vec::IntoIter<Found>> {
-        self.komado.recall_in(&Scope::Session(self.id().clone()), query)
+    pub fn recall(&self, query: &str) -> Result<std::vec::IntoIter<RecallHit>> {
+        self.komado.recall_in(&RecallScope::Session(self.id().clone()), query)
     }
 
     /// Adds up what this thread cost, with what it shares and what was rewound. It reads the whole journal.

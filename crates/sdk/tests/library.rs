@@ -2,7 +2,7 @@
 //! that say what to do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use komado_sdk::{EditKind, Entry, ErrorKind, Komado, Model, Session, Step};
+use komado_sdk::{EditKind, Entry, ErrorKind, Komado, Model, ScriptStep, Session};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -150,7 +150,7 @@ fn the_model_is_asked_word_by_word_and_its_calls_are_answered() {
 fn a_long_conversation_stays_inside_a_small_window() {
     let komado = Komado::in_memory();
     let mut chat = komado.session("long").window(2_000).open().unwrap();
-    let model = Model::scripted().step(Step::say("Noted.").always());
+    let model = Model::scripted().step(ScriptStep::say("Noted.").always());
     for n in 0..40 {
         chat.user(&format!("Note {n}: {}", "the ledger of the harbour says more than it should. ".repeat(8)))
             .unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How a server is spoken to.
 #[derive(Clone, Debug)]
-pub struct Connecting {
+pub struct ConnectOptions {
     /// What others are told while we write.
     pub holder: Holder,
     /// How long one call may take, connecting included.
@@ -19,7 +19,7 @@ pub struct Connecting {
     pub ttl: Option<Duration>,
 }
 
-impl Connecting {
+impl ConnectOptions {
     /// The usual, for `holder`.
     pub fn new(holder: Holder) -> Self {
         Self {
@@ -38,7 +38,7 @@ pub const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
 pub const REDIS: [&str; 4] = ["redis://", "rediss://", "redis+cluster://", "redis+sentinel://"];
 
 /// Opens the store on a server.
-pub fn connect(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
+pub fn connect(url: &str, how: &ConnectOptions) -> Result<Arc<dyn Store>> {
     let begins = |starts: &[&str]| starts.iter().any(|start| url.starts_with(start));
     if begins(&POSTGRES) {
         return open_postgres(url, how);
@@ -63,12 +63,12 @@ use crate::postgres::open as open_postgres;
 use crate::redis::open as open_redis;
 
 #[cfg(not(feature = "postgres"))]
-fn open_postgres(_url: &str, _how: &Connecting) -> Result<Arc<dyn Store>> {
+fn open_postgres(_url: &str, _how: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Err(not_built_in("PostgreSQL", "postgres"))
 }
 
 #[cfg(not(feature = "redis"))]
-fn open_redis(_url: &str, _how: &Connecting) -> Result<Arc<dyn Store>> {
+fn open_redis(_url: &str, _how: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Err(not_built_in("Redis", "redis"))
 }
 

@@ -228,7 +228,7 @@ pub(crate) fn odd(column: usize, why: impl ToString) -> rusqlite::Error {
 }
 
 /// Adds what was tried, and on what, to the system's error.
-pub(crate) trait Tried<T>: Sized {
+pub(crate) trait IoContext<T>: Sized {
     fn tried(self, what: &'static str, path: &Path) -> Result<T, Error>;
 
     /// The same, but `None` when nothing is there.
@@ -240,13 +240,13 @@ pub(crate) trait Tried<T>: Sized {
     }
 }
 
-impl<T> Tried<T> for std::io::Result<T> {
+impl<T> IoContext<T> for std::io::Result<T> {
     fn tried(self, what: &'static str, path: &Path) -> Result<T, Error> {
         self.map_err(|source| Error::Io { what, path: path.to_owned(), source })
     }
 }
 
-impl<T> Tried<T> for Result<T, rustix::io::Errno> {
+impl<T> IoContext<T> for Result<T, rustix::io::Errno> {
     fn tried(self, what: &'static str, path: &Path) -> Result<T, Error> {
         self.map_err(std::io::Error::from).tried(what, path)
     }

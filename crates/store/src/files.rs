@@ -7,37 +7,39 @@
 mod blobs;
 mod branches;
 mod derived;
-mod family;
+mod folders;
 mod index;
 mod journal;
 mod opener;
-mod place;
+mod places;
 mod rebuild;
-mod spots;
+mod session_threads;
 mod tasks;
 mod watch;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use blobs::is_id as is_blob_id;
-pub(crate) use branches::HasTasks;
+pub(crate) use branches::TaskTableStore;
+pub(crate) use folders::{make_folder, private};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use index::{head_bytes, read_head};
-pub use journal::{FileJournal, Progress, Work};
-pub(crate) use place::{make_folder, private};
+pub use journal::{FileJournal, JournalWork, ReadProgress};
 pub use rebuild::Rebuilt;
-pub(crate) use tasks::{Tasks, file_at};
+pub(crate) use tasks::{TaskTable, file_at};
 
-use crate::error::{Holder, Tried};
-use crate::queue::{HasJobs, Jobs};
-use crate::shelf::{Shelf, SqlShelf};
-use crate::tables::{Lessons, Pulse, Vitals};
-use crate::{BlobRef, Change, Error, Journal, Mode, Query, Result, Store, by_age, id_of, locked};
-use index::Index;
+use crate::error::{Holder, IoContext};
+use crate::queue::{SqliteQueue, SqliteQueueStore};
+use crate::search_index::{SearchIndex, SqliteSearchIndex};
+use crate::tables::{Lessons, StoreFigures, StoreHealthFigures};
+use crate::{
+    BlobRef, Error, Journal, OpenMode, Result, SessionChange, SessionQuery, Store, by_age, id_of, locked,
+};
+use folders::{SessionsFolder, sync_folder};
+use index::HeadIndex;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{SessionId, ThreadId};
-use opener::Opener;
-use place::{Base, sync_folder};
+use opener::JournalOpener;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -45,19 +47,19 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tasks::Opened;
+use tasks::OpenedTable;
 
 /// Sessions in a folder.
 pub struct FileStore {
-    opener: Opener,
+    opener: JournalOpener,
     tasks: Mutex<Table>,
-    queue: Jobs,
+    queue: SqliteQueue,
 }
 
 /// The table of sessions, once it is open, and how long it is waited for while another process holds it.
 #[derive(Default)]
 struct Table {
-    open: Option<Tasks>,
+    open: Option<TaskTable>,
     patience: Option<Duration>,
     /// When it was last waited for in vain.
     gave_up: Option<Instant>,
@@ -82,13 +84,13 @@ impl Table {
 impl FileStore {
     /// A store in `base`, which is made at the first write. `holder` is what others are told while we write.
     pub fn new(base: &Path, holder: Holder) -> Self {
-        let queue = Jobs::at(base.join("queue.db"));
-        Self { opener: Opener::new(base, holder), tasks: Mutex::default(), queue }
+        let queue = SqliteQueue::at(base.join("queue.db"));
+        Self { opener: JournalOpener::new(base, holder), tasks: Mutex::default(), queue }
     }
 
     /// Tells `progress` how far a long rebuild has come.
     #[must_use]
-    pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
+    pub fn with_progress(mut self, progress: Arc<ReadProgress>) -> Self {
         self.opener.progress = Some(progress);
         self
     }
@@ -114,7 +116,7 @@ impl FileStore {
     }
 
     /// Writes and syncs of all its journals so far.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> JournalWork {
         self.opener.tally.work()
     }
 
@@ -124,24 +126,26 @@ impl FileStore {
     }
 
     /// Opens a thread as what it is here; [`Store::open`] gives the same behind the trait.
-    pub fn open_file(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<FileJournal> {
+    pub fn open_file(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<FileJournal> {
         self.opener.open(id, thread, mode)
     }
 
-    fn base(&self) -> &Base {
+    fn base(&self) -> &SessionsFolder {
         &self.opener.base
     }
 
-    fn open_shelf(&self, id: &SessionId) -> Result<SqlShelf> {
-        self.opener.while_moving(id, || SqlShelf::open(&self.base().thread(id, &ThreadId::root())?.recall()))
+    fn open_shelf(&self, id: &SessionId) -> Result<SqliteSearchIndex> {
+        self.opener.while_moving(id, || {
+            SqliteSearchIndex::open(&self.base().thread(id, &ThreadId::root())?.recall())
+        })
     }
 
-    fn open_tasks(&self, patience: Option<Duration>) -> Result<Tasks> {
+    fn open_tasks(&self, patience: Option<Duration>) -> Result<TaskTable> {
         let path = self.tasks_db();
-        let opened = make_folder(self.base().path()).and_then(|()| Tasks::open(&path, patience));
+        let opened = make_folder(self.base().path()).and_then(|()| TaskTable::open(&path, patience));
         match opened {
-            Ok(Opened::Ready(tasks)) => Ok(tasks),
-            Ok(Opened::Unfilled(tasks)) => {
+            Ok(OpenedTable::Ready(tasks)) => Ok(tasks),
+            Ok(OpenedTable::Unfilled(tasks)) => {
                 let rows = self.fill(&tasks)?.sessions;
                 tasks.filled()?;
                 if rows > 0 {
@@ -149,10 +153,10 @@ impl FileStore {
                 }
                 Ok(tasks)
             }
-            Ok(Opened::Broken(why)) => self.replace_tasks(&why).map(|(tasks, _)| tasks),
+            Ok(OpenedTable::Broken(why)) => self.replace_tasks(&why).map(|(tasks, _)| tasks),
             // Who may only look is told what the folders say.
             Err(refused) if refused.is_permission() => {
-                let tasks = Tasks::copy(&path)?;
+                let tasks = TaskTable::copy(&path)?;
                 self.fill(&tasks)?;
                 Ok(tasks)
             }
@@ -204,8 +208,9 @@ impl FileStore {
     fn take_away(&self, id: &SessionId, path: &Path) -> Result<PathBuf> {
         let lock = self.opener.take_whole(id, path)?;
         let parent = path.parent().unwrap_or(path);
-        let gone = (1..).map(|n| parent.join(format!("{}{id}.{n}", place::GONE))).find(|path| !path.exists());
-        let gone = gone.unwrap_or_else(|| parent.join(place::GONE));
+        let gone =
+            (1..).map(|n| parent.join(format!("{}{id}.{n}", folders::GONE))).find(|path| !path.exists());
+        let gone = gone.unwrap_or_else(|| parent.join(folders::GONE));
         std::fs::rename(path, &gone).tried("remove", path)?;
         drop(lock);
         sync_folder(parent)?;
@@ -218,7 +223,7 @@ impl FileStore {
         let parent = path.parent().unwrap_or(path);
         // Held open: it may be moved, and is to be synced wherever it is then.
         let held = File::open(parent).tried("open", parent)?;
-        let (new, _lock) = place::new_folder(parent)?;
+        let (new, _lock) = folders::new_folder(parent)?;
         fill(new.path())?;
         sync_folder(new.path())?;
         if let Err(error) = std::fs::rename(new.path(), path) {
@@ -233,7 +238,7 @@ impl FileStore {
 /// Begins a journal and its index.
 fn write_journal(folder: &Path, header: &Header) -> Result<()> {
     let line = header.encode();
-    write_derived(&folder.join("index"), &Index::seed(line.len() as u64))?;
+    write_derived(&folder.join("index"), &HeadIndex::seed(line.len() as u64))?;
     write_new(&folder.join("messages.jsonl"), &line)
 }
 
@@ -254,9 +259,9 @@ pub(crate) fn copy_blob(from: &mut dyn Read, to: &mut dyn Write) -> Result<BlobR
     blobs::copy(from, to).tried("copy", Path::new("a blob"))
 }
 
-impl HasTasks for FileStore {
+impl TaskTableStore for FileStore {
     /// Runs `run` on the table, which is opened, made, or made again first.
-    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
+    fn with_tasks<T>(&self, run: impl FnOnce(&TaskTable) -> Result<T>) -> Result<T> {
         let mut table = locked(&self.tasks);
         table.check_patience()?;
         let begun = Instant::now();
@@ -294,8 +299,8 @@ impl HasTasks for FileStore {
     }
 }
 
-impl HasJobs for FileStore {
-    fn line(&self) -> &Jobs {
+impl SqliteQueueStore for FileStore {
+    fn line(&self) -> &SqliteQueue {
         &self.queue
     }
 }
@@ -325,31 +330,33 @@ impl Store for FileStore {
         let noted = self.with_tasks(|tasks| tasks.put(&Session::new(meta)));
         if noted.is_err() {
             // A session that cannot be listed is taken back, so that making it can be tried again.
-            let _ = self.take_away(&id, &path).and_then(|gone| place::remove(&gone));
+            let _ = self.take_away(&id, &path).and_then(|gone| folders::remove(&gone));
         }
         noted.map(|()| self.tell_changed(&id))
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         if !self.base().path().exists() {
             return Ok(Vec::new());
         }
         self.with_tasks(|tasks| tasks.list(query))
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         self.base().session(id)?;
         let meta = self.row(id)?.meta;
         let to = match change {
-            Change::State { to, .. } => Some(*to),
-            Change::Row(row) => Some(row.status),
-            Change::Count { .. } => None,
+            SessionChange::State { to, .. } => Some(*to),
+            SessionChange::Row(row) => Some(row.status),
+            SessionChange::Count { .. } => None,
         };
         if let Some(to) = to {
             self.opener.while_moving(id, || self.move_to_half(id, to.is_ended()))?;
         }
         let own = match change {
-            Change::Row(row) => Some(Change::Row(Box::new(Session { meta, ..(**row).clone() }))),
+            SessionChange::Row(row) => {
+                Some(SessionChange::Row(Box::new(Session { meta, ..(**row).clone() })))
+            }
             _ => None,
         };
         self.with_tasks(|tasks| tasks.change(id, own.as_ref().unwrap_or(change)))?;
@@ -369,13 +376,13 @@ impl Store for FileStore {
         let gone = self.take_away(id, &path)?;
         let forgotten = self.with_tasks(|tasks| tasks.remove(id));
         self.tell_changed(id);
-        place::remove(&gone).and(forgotten)
+        folders::remove(&gone).and(forgotten)
     }
 
     fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
         let family = self
             .opener
-            .while_moving(id, || place::family_headers(&self.base().thread(id, &ThreadId::root())?))?;
+            .while_moving(id, || folders::family_headers(&self.base().thread(id, &ThreadId::root())?))?;
         Ok(by_age(family.into_iter().map(|(header, _)| header).collect()))
     }
 
@@ -391,9 +398,9 @@ impl Store for FileStore {
                 self.base().thread(id, &moment.thread)?;
             }
             if let Some(moment) = &header.base {
-                self.open_file(id, &moment.thread, Mode::Read)?.check_moment(moment.seq)?;
+                self.open_file(id, &moment.thread, OpenMode::Read)?.check_moment(moment.seq)?;
             }
-            place::make_inside(path.parent().unwrap_or(&path))?;
+            folders::make_inside(path.parent().unwrap_or(&path))?;
             if Self::make_whole(&path, |folder| write_journal(folder, header))? {
                 self.opener.chime.ring(id, thread, header.base_seq());
                 Ok(())
@@ -403,7 +410,7 @@ impl Store for FileStore {
         })
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         Ok(Box::new(self.open_file(id, thread, mode)?))
     }
 
@@ -411,7 +418,7 @@ impl Store for FileStore {
         self.opener.while_moving(id, || opener::holder_of(&self.base().session(id)?))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
         Ok(Box::new(self.open_shelf(id)?))
     }
 }
@@ -420,20 +427,20 @@ impl Store for FileStore {
 //
 // Figures that cost one look each. Bytes on disk are left out: only a walk through every folder would tell.
 
-impl Pulse for FileStore {
-    fn vitals(&self) -> Result<Vitals> {
+impl StoreFigures for FileStore {
+    fn vitals(&self) -> Result<StoreHealthFigures> {
         let sessions = match self.base().path().exists() {
             true => self.with_tasks(|tasks| tasks.count())?,
             false => 0,
         };
-        Ok(Vitals {
+        Ok(StoreHealthFigures {
             kind: "file",
             place: self.base().path().display().to_string(),
             durability: "is synced to this disk: it outlives the process and a power cut".into(),
             may_lose: false,
             sessions: Some(sessions),
             leases: Some(self.opener.leases.count() as u64),
-            ..Vitals::default()
+            ..StoreHealthFigures::default()
         })
     }
 }

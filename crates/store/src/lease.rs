@@ -25,7 +25,7 @@ impl Lease for () {
 
 /// What a thread is held for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum LeasePurpose {
     /// To append, for as long as its holder likes.
     Write,
     /// To bring something derived forward; over in a moment, so others of this process wait.
@@ -42,7 +42,7 @@ pub(crate) struct Leases<L> {
 struct Held<L> {
     /// None while it is taken or given back.
     lease: Option<L>,
-    threads: HashMap<ThreadId, Purpose>,
+    threads: HashMap<ThreadId, LeasePurpose>,
 }
 
 type Table<'a, L> = MutexGuard<'a, HashMap<SessionId, Held<L>>>;
@@ -84,11 +84,11 @@ impl<L: Lease> Leases<L> {
     pub(crate) fn take<T>(
         self: &Arc<Self>,
         (id, thread): (&SessionId, &ThreadId),
-        purpose: Purpose,
+        purpose: LeasePurpose,
         take: impl FnOnce(Option<L::Token>) -> Result<(Option<L>, T)>,
-    ) -> Result<(Ticket<L>, T)> {
-        let is_repaired = |held: &Held<L>| held.threads.get(thread) == Some(&Purpose::Repair);
-        let mut table = self.wait(id, |held| purpose == Purpose::Write && is_repaired(held));
+    ) -> Result<(ThreadLease<L>, T)> {
+        let is_repaired = |held: &Held<L>| held.threads.get(thread) == Some(&LeasePurpose::Repair);
+        let mut table = self.wait(id, |held| purpose == LeasePurpose::Write && is_repaired(held));
         let entry = table.entry(id.clone());
         let held = entry.or_insert_with(|| Held { lease: None, threads: HashMap::new() });
         if held.threads.contains_key(thread) {
@@ -99,7 +99,7 @@ impl<L: Lease> Leases<L> {
         drop(table);
         // Dropped where `take` fails: then the thread is given back.
         let mut ticket =
-            Ticket { leases: Arc::clone(self), id: id.clone(), thread: thread.clone(), token: known };
+            ThreadLease { leases: Arc::clone(self), id: id.clone(), thread: thread.clone(), token: known };
         let (new, found) = take(known)?;
         if let Some(lease) = new {
             ticket.token = Some(lease.token());
@@ -115,7 +115,8 @@ impl<L: Lease> Leases<L> {
     /// Calls with true when no thread of the session is held here, and lets none be taken meanwhile; with false when one is.
     /// Repairs are waited for.
     pub(crate) fn while_idle<T>(&self, id: &SessionId, call: impl FnOnce(bool) -> T) -> T {
-        let only_repairs = |held: &Held<L>| held.threads.values().all(|purpose| *purpose == Purpose::Repair);
+        let only_repairs =
+            |held: &Held<L>| held.threads.values().all(|purpose| *purpose == LeasePurpose::Repair);
         let mut table = self.wait(id, only_repairs);
         if table.contains_key(id) {
             drop(table);
@@ -135,7 +136,7 @@ impl<L: Lease> Leases<L> {
 }
 
 /// One thread's share of a session's lease; given back when dropped.
-pub(crate) struct Ticket<L: Lease> {
+pub(crate) struct ThreadLease<L: Lease> {
     leases: Arc<Leases<L>>,
     id: SessionId,
     thread: ThreadId,
@@ -144,14 +145,14 @@ pub(crate) struct Ticket<L: Lease> {
 }
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
-impl<L: Lease> Ticket<L> {
+impl<L: Lease> ThreadLease<L> {
     /// What an append names.
     pub(crate) fn token(&self) -> Result<L::Token> {
         self.token.ok_or(Error::ReadOnly)
     }
 }
 
-impl<L: Lease> Drop for Ticket<L> {
+impl<L: Lease> Drop for ThreadLease<L> {
     fn drop(&mut self) {
         let mut table = locked(&self.leases.held);
         let Some(held) = table.get_mut(&self.id) else { return };

@@ -8,34 +8,37 @@ pub mod connect;
 pub mod error;
 pub mod files;
 mod lease;
-pub mod letter;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod queue;
 #[cfg(feature = "redis")]
 pub mod redis;
-pub mod shelf;
+pub mod request_file;
+pub mod search_index;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod server_calls;
 pub mod tables;
 pub mod watch;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod wire;
 
-pub use connect::{Connecting, connect};
+pub use connect::{ConnectOptions, connect};
 pub use error::{Error, Holder};
 pub use files::FileStore;
-pub use letter::Letter;
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
-pub use queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+pub use queue::{Job, JobOutcome, JobStage, Queue, QueuedJob, TakenJob};
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
-pub use shelf::Shelf;
-pub use tables::{Learning, Lessons, MOST_SPOTS, Mail, Places, Pulse, Spot, Tree, Vitals, Which, spot_of};
-pub use watch::{Heard, News, Watch, Watcher};
+pub use request_file::RequestFile;
+pub use search_index::SearchIndex;
+pub use tables::{
+    BranchFilter, BranchTable, Learning, Lessons, MOST_SPOTS, StoreFigures, StoreHealthFigures, ThreadMail,
+    TranscriptPlace, TranscriptPlaces, spot_of,
+};
+pub use watch::{ThreadNews, WatchEvent, WatchStore, Watcher};
 
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Record, decode};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
@@ -50,7 +53,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// How a thread is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum OpenMode {
     /// To look; any number of readers, also while someone writes.
     Read,
     /// To append; one process at a time.
@@ -61,7 +64,7 @@ pub enum Mode {
 
 /// Which sessions to list.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct SessionQuery {
     /// Only this one, or those whose id begins so.
     pub prefix: Option<String>,
     /// Only the one of exactly this id.
@@ -82,7 +85,7 @@ pub struct Query {
     pub limit: usize,
 }
 
-impl Query {
+impl SessionQuery {
     /// What is asked of a row but its place in the order, in SQL: each condition with its value. `user` is the column with a
     /// session's user.
     fn conditions(&self, user: &str) -> Vec<(String, String)> {
@@ -106,7 +109,7 @@ impl Query {
 
 /// What may change about a session.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum SessionChange {
     /// It entered another state.
     State {
         /// The state.
@@ -140,7 +143,7 @@ pub struct BlobRef {
 
 /// What a sweep freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Swept {
+pub struct BlobSweep {
     /// Blobs removed.
     pub blobs: u64,
     /// Their bytes.
@@ -168,19 +171,21 @@ pub trait Blobs: Send + Sync {
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>>;
 
     /// Removes the blobs that `keep` does not want.
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept>;
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep>;
 }
 
 /// Sessions and threads.
-pub trait Store: Blobs + Lessons + Places + Tree + Queue + Watch + Pulse {
+pub trait Store:
+    Blobs + Lessons + TranscriptPlaces + BranchTable + Queue + WatchStore + StoreFigures
+{
     /// Makes a session with an empty root thread.
     fn create(&self, meta: &Meta) -> Result<()>;
 
     /// Lists sessions in the order they were made.
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>>;
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>>;
 
     /// Changes what is known of a session.
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session>;
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session>;
 
     /// Removes a session with everything in it. Refused while someone writes to it.
     fn remove(&self, id: &SessionId) -> Result<()>;
@@ -192,11 +197,11 @@ pub trait Store: Blobs + Lessons + Places + Tree + Queue + Watch + Pulse {
     fn spawn(&self, header: &Header) -> Result<()>;
 
     /// Opens a thread's journal.
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>>;
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>>;
 
     /// Who writes the session now, if anyone. A store that can tell only looks; another one tries, for a moment.
     fn writer(&self, id: &SessionId) -> Result<Option<Holder>> {
-        match self.open(id, &ThreadId::root(), Mode::Amend) {
+        match self.open(id, &ThreadId::root(), OpenMode::Amend) {
             Ok(_) => Ok(None),
             Err(Error::Busy { holder, .. }) => Ok(Some(holder)),
             Err(other) => Err(other),
@@ -205,12 +210,12 @@ pub trait Store: Blobs + Lessons + Places + Tree + Queue + Watch + Pulse {
 
     /// Opens the session's index of words, making it when there is none. It is derived: it may be behind the journals,
     /// and losing it loses nothing.
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>>;
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>>;
 }
 
 /// One line to append, with its head.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct JournalRow {
     /// The line as [`komado_core::journal::encode`] writes it.
     pub line: Vec<u8>,
     /// Its head.
@@ -220,7 +225,7 @@ pub struct Row {
 /// What was put right when a journal was opened.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Note {
+pub enum JournalRepair {
     /// A last line without an end was cut off; it was never acknowledged.
     #[error("cut {bytes} bytes of a last line that was never finished")]
     Torn {
@@ -251,10 +256,10 @@ pub trait Journal: Send {
 
     /// Appends lines after entry `after`, which must be the last: one write, one sync. When it returns, they are
     /// durable; when it fails, none is there. Only a power cut may leave the first few of several.
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()>;
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()>;
 
     /// Begins a request made from this thread; only a writer sends one.
-    fn letter(&self) -> Result<Letter>;
+    fn request_file(&self) -> Result<RequestFile>;
 
     /// Brings what is derived (views and lists for people) in line with `view`. Losing it loses nothing.
     fn settle(&mut self, _view: &View) -> Result<()> {
@@ -272,12 +277,12 @@ pub trait Journal: Send {
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>>;
 
     /// What was put right at opening.
-    fn notes(&self) -> &[Note] {
+    fn notes(&self) -> &[JournalRepair] {
         &[]
     }
 }
 
-impl Source for dyn Journal + '_ {
+impl EntrySource for dyn Journal + '_ {
     type Error = Error;
 
     fn last(&self) -> Seq {
@@ -292,7 +297,7 @@ impl Source for dyn Journal + '_ {
         read_record(self, seq)
     }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
         Ok(Box::new(Above(Journal::above(self, thread)?)))
     }
 }
@@ -300,7 +305,7 @@ impl Source for dyn Journal + '_ {
 /// A thread above another, to be looked up.
 struct Above(Box<dyn Journal>);
 
-impl Source for Above {
+impl EntrySource for Above {
     type Error = Error;
 
     fn last(&self) -> Seq {
@@ -315,7 +320,7 @@ impl Source for Above {
         read_record(&*self.0, seq)
     }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
         Ok(Box::new(Self(self.0.above(thread)?)))
     }
 }
@@ -355,7 +360,7 @@ fn by_age(mut headers: Vec<Header>) -> Vec<Header> {
 }
 
 /// Refuses what would not stand in a journal as one numbered line each.
-fn check_rows(after: Seq, rows: &[Row]) -> Result<()> {
+fn check_rows(after: Seq, rows: &[JournalRow]) -> Result<()> {
     // The last number is never given: who looks for what comes after an entry may add one to it.
     let room = Seq::MAX - 1 - after.min(Seq::MAX - 1);
     if rows.len() > room as usize {
@@ -407,7 +412,7 @@ mod tests {
 
     #[test]
     fn the_last_number_is_never_given() {
-        let row = Row { line: b"{}\n".to_vec(), head: Head::START };
+        let row = JournalRow { line: b"{}\n".to_vec(), head: Head::START };
         let rows = vec![row; 3];
         assert!(check_rows(Seq::MAX - 4, &rows).is_ok());
         for after in [Seq::MAX - 3, Seq::MAX - 1, Seq::MAX] {

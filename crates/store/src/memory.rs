@@ -3,16 +3,16 @@
 //! What the other stores must do is what this one does. It keeps what it is given for as long as the process lives.
 
 use crate::error::Holder;
-use crate::files::{HasTasks, Tasks, copy_blob};
-use crate::lease::{Leases, Purpose, Ticket};
-use crate::letter::Letter;
-use crate::queue::{HasJobs, Jobs};
-use crate::shelf::{Shelf, SqlShelf};
-use crate::tables::{Lessons, Pulse, Vitals};
-use crate::watch::{Bell, News, Watch, Watcher};
+use crate::files::{TaskTable, TaskTableStore, copy_blob};
+use crate::lease::{LeasePurpose, Leases, ThreadLease};
+use crate::queue::{SqliteQueue, SqliteQueueStore};
+use crate::request_file::RequestFile;
+use crate::search_index::{SearchIndex, SqliteSearchIndex};
+use crate::tables::{Lessons, StoreFigures, StoreHealthFigures};
+use crate::watch::{NewsSender, ThreadNews, WatchStore, Watcher};
 use crate::{
-    BlobRef, Blobs, Change, Error, Journal, Mode, Query, ReadSeek, Result, Row, Store, Swept, by_age,
-    check_rewritten, check_rows, id_of, locked,
+    BlobRef, BlobSweep, Blobs, Error, Journal, JournalRow, OpenMode, ReadSeek, Result, SessionChange,
+    SessionQuery, Store, by_age, check_rewritten, check_rows, id_of, locked,
 };
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
@@ -28,21 +28,21 @@ pub struct MemoryStore {
     rooms: Arc<Mutex<BTreeMap<SessionId, Room>>>,
     lessons: Arc<Mutex<BTreeMap<String, String>>>,
     /// Spawned threads, their mail, and where transcripts may go on; made when first asked for.
-    tasks: Arc<Mutex<Option<Tasks>>>,
-    line: Arc<Jobs>,
-    bell: Bell,
+    tasks: Arc<Mutex<Option<TaskTable>>>,
+    line: Arc<SqliteQueue>,
+    bell: NewsSender,
     leases: Arc<Leases<()>>,
 }
 
 /// A thread's rows, shared by all who have it open.
-type Rows = Arc<Mutex<Vec<Row>>>;
+type Rows = Arc<Mutex<Vec<JournalRow>>>;
 
 struct Room {
     session: Session,
     threads: BTreeMap<ThreadId, (Header, Rows)>,
     blobs: BTreeMap<String, Arc<[u8]>>,
     /// The index of words, once it was asked for.
-    shelf: Option<SqlShelf>,
+    shelf: Option<SqliteSearchIndex>,
 }
 
 impl Default for MemoryStore {
@@ -54,7 +54,7 @@ impl Default for MemoryStore {
             since: "its start".into(),
         };
         let (rooms, lessons, tasks) = (Arc::default(), Arc::default(), Arc::default());
-        let (line, bell, leases) = (Arc::default(), Bell::default(), Leases::new(here));
+        let (line, bell, leases) = (Arc::default(), NewsSender::default(), Leases::new(here));
         Self { rooms, lessons, tasks, line, bell, leases }
     }
 }
@@ -70,7 +70,7 @@ impl MemoryStore {
     }
 
     fn tell(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
-        self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
+        self.bell.ring(&ThreadNews { session: session.clone(), thread: thread.clone(), last });
     }
 
     fn tell_changed(&self, id: &SessionId) {
@@ -78,7 +78,7 @@ impl MemoryStore {
     }
 }
 
-pub(crate) fn matches(query: &Query, id: &SessionId, session: &Session) -> bool {
+pub(crate) fn matches(query: &SessionQuery, id: &SessionId, session: &Session) -> bool {
     let key = (session.meta.created_at.as_str(), id);
     query.prefix.as_ref().is_none_or(|prefix| id.as_str().starts_with(prefix))
         && query.id.as_ref().is_none_or(|exact| exact == id)
@@ -94,15 +94,15 @@ pub(crate) fn matches(query: &Query, id: &SessionId, session: &Session) -> bool 
 }
 
 /// A session after a change.
-pub(crate) fn changed(before: &Session, change: &Change) -> Session {
+pub(crate) fn changed(before: &Session, change: &SessionChange) -> Session {
     let mut session = before.clone();
     match change {
-        Change::State { to, at, why } => session.enter(*to, at, why.as_deref()),
-        Change::Count { by, at } => {
+        SessionChange::State { to, at, why } => session.enter(*to, at, why.as_deref()),
+        SessionChange::Count { by, at } => {
             session.counters += *by;
             session.updated_at.clone_from(at);
         }
-        Change::Row(row) => session = Session { meta: before.meta.clone(), ..(**row).clone() },
+        SessionChange::Row(row) => session = Session { meta: before.meta.clone(), ..(**row).clone() },
     }
     session
 }
@@ -124,9 +124,9 @@ impl Blobs for MemoryStore {
         })
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
         self.with(id, |room| {
-            let mut swept = Swept::default();
+            let mut swept = BlobSweep::default();
             room.blobs.retain(|blob, bytes| {
                 let kept = keep(blob);
                 swept.blobs += u64::from(!kept);
@@ -161,10 +161,10 @@ impl Lessons for MemoryStore {
     }
 }
 
-impl HasTasks for MemoryStore {
-    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
+impl TaskTableStore for MemoryStore {
+    fn with_tasks<T>(&self, run: impl FnOnce(&TaskTable) -> Result<T>) -> Result<T> {
         let mut tasks = locked(&self.tasks);
-        let made = tasks.take().map_or_else(|| Tasks::memory(Path::new("memory")), Ok)?;
+        let made = tasks.take().map_or_else(|| TaskTable::memory(Path::new("memory")), Ok)?;
         run(tasks.insert(made))
     }
 
@@ -173,29 +173,29 @@ impl HasTasks for MemoryStore {
     }
 }
 
-impl HasJobs for MemoryStore {
-    fn line(&self) -> &Jobs {
+impl SqliteQueueStore for MemoryStore {
+    fn line(&self) -> &SqliteQueue {
         &self.line
     }
 }
 
-impl Watch for MemoryStore {
+impl WatchStore for MemoryStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         Ok(Box::new(self.bell.listen()))
     }
 }
 
-impl Pulse for MemoryStore {
-    fn vitals(&self) -> Result<Vitals> {
+impl StoreFigures for MemoryStore {
+    fn vitals(&self) -> Result<StoreHealthFigures> {
         let rooms = locked(&self.rooms);
-        Ok(Vitals {
+        Ok(StoreHealthFigures {
             kind: "memory",
             place: "this process".into(),
             durability: "is lost with this process".into(),
             may_lose: true,
             sessions: Some(rooms.len() as u64),
             leases: Some(self.leases.count() as u64),
-            ..Vitals::default()
+            ..StoreHealthFigures::default()
         })
     }
 }
@@ -216,7 +216,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let rooms = locked(&self.rooms);
         let mut found: Vec<_> = rooms.iter().filter(|(id, room)| matches(query, id, &room.session)).collect();
         found.sort_by(|(a, x), (b, y)| (&x.session.meta.created_at, a).cmp(&(&y.session.meta.created_at, b)));
@@ -224,7 +224,7 @@ impl Store for MemoryStore {
         Ok(found.into_iter().take(limit).map(|(_, room)| room.session.clone()).collect())
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         self.with(id, |room| {
             let session = &mut room.session;
             let after = changed(session, change);
@@ -275,17 +275,19 @@ impl Store for MemoryStore {
         })
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         let (header, rows, ticket) = self.with(id, |room| {
-            if mode == Mode::Write && room.session.status.is_ended() {
+            if mode == OpenMode::Write && room.session.status.is_ended() {
                 return Err(Error::Ended(id.clone(), room.session.status.name()));
             }
             let (header, rows) =
                 room.threads.get(thread).ok_or_else(|| Error::NoThread(id.clone(), thread.clone()))?;
             let take = |known: Option<()>| Ok((known.is_none().then_some(()), ()));
             let ticket = match mode {
-                Mode::Read => None,
-                Mode::Write | Mode::Amend => Some(self.leases.take((id, thread), Purpose::Write, take)?.0),
+                OpenMode::Read => None,
+                OpenMode::Write | OpenMode::Amend => {
+                    Some(self.leases.take((id, thread), LeasePurpose::Write, take)?.0)
+                }
             };
             Ok((header.clone(), Arc::clone(rows), ticket))
         })?;
@@ -293,7 +295,7 @@ impl Store for MemoryStore {
         let store = self.clone();
         let mut journal = MemoryJournal { header, base: None, rows, ticket, store };
         if let Some(moment) = moment {
-            journal.base = Some(self.open(id, &moment.thread, Mode::Read)?);
+            journal.base = Some(self.open(id, &moment.thread, OpenMode::Read)?);
         }
         Ok(Box::new(journal))
     }
@@ -302,13 +304,13 @@ impl Store for MemoryStore {
         self.with(id, |_| Ok(self.is_written(id).then(|| self.leases.holder.clone())))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
         self.with(id, |room| {
             let shelf = match &room.shelf {
                 Some(shelf) => shelf.again()?,
-                None => room.shelf.insert(SqlShelf::memory()?).clone(),
+                None => room.shelf.insert(SqliteSearchIndex::memory()?).clone(),
             };
-            Ok(Box::new(shelf) as Box<dyn Shelf>)
+            Ok(Box::new(shelf) as Box<dyn SearchIndex>)
         })
     }
 }
@@ -318,7 +320,7 @@ struct MemoryJournal {
     base: Option<Box<dyn Journal>>,
     rows: Rows,
     /// Absent for a reader.
-    ticket: Option<Ticket<()>>,
+    ticket: Option<ThreadLease<()>>,
     store: MemoryStore,
 }
 
@@ -334,7 +336,7 @@ impl MemoryJournal {
     fn row<T>(
         &self,
         seq: Seq,
-        own: impl FnOnce(&Row) -> T,
+        own: impl FnOnce(&JournalRow) -> T,
         base: impl FnOnce(&dyn Journal) -> Result<T>,
     ) -> Result<T> {
         let place = seq.checked_sub(self.header.base_seq() + 1);
@@ -369,7 +371,7 @@ impl Journal for MemoryJournal {
         self.row(seq, |row| row.line.clone(), |base| base.line(seq))
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         self.check_writer()?;
         let found = self.last();
         if after != found {
@@ -382,8 +384,8 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    fn letter(&self) -> Result<Letter> {
-        self.check_writer().and_then(|()| Letter::passing())
+    fn request_file(&self) -> Result<RequestFile> {
+        self.check_writer().and_then(|()| RequestFile::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
@@ -418,6 +420,6 @@ impl Journal for MemoryJournal {
     }
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
-        self.store.open(&self.header.session, thread, Mode::Read)
+        self.store.open(&self.header.session, thread, OpenMode::Read)
     }
 }

@@ -16,35 +16,35 @@ mod lease;
 mod news;
 mod queue;
 mod schema;
+mod search_index;
 mod server;
 mod sessions;
-mod shelf;
 mod tables;
 
-use crate::connect::Connecting;
-use crate::tables::{Pulse, Vitals};
+use crate::connect::ConnectOptions;
+use crate::tables::{StoreFigures, StoreHealthFigures};
 use crate::{Result, Store};
 use komado_core::{Seq, SessionId, ThreadId};
-use server::{Server, values};
+use server::{PostgresServer, values};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Opens the store at `url`.
-pub fn open(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
+pub fn open(url: &str, how: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(PostgresStore::open(url, how)?))
 }
 
 /// Sessions on a server. Clones share its connections and leases.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Server>);
+pub struct PostgresStore(Arc<PostgresServer>);
 
 impl PostgresStore {
     /// Opens the store at `postgres://user:password@host:port/database?sslmode=…&schema=…`, making or updating its tables.
-    pub fn open(url: &str, how: &Connecting) -> Result<Self> {
-        Ok(Self(Arc::new(Server::open(url, how)?)))
+    pub fn open(url: &str, how: &ConnectOptions) -> Result<Self> {
+        Ok(Self(Arc::new(PostgresServer::open(url, how)?)))
     }
 
-    fn server(&self) -> &Arc<Server> {
+    fn server(&self) -> &Arc<PostgresServer> {
         &self.0
     }
 
@@ -82,16 +82,16 @@ const LOOK: &str = "SELECT (SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1
     COALESCE(current_setting('fsync', TRUE), 'on'), \
     COALESCE(current_setting('synchronous_standby_names', TRUE), '') <> ''";
 
-impl Pulse for PostgresStore {
-    fn vitals(&self) -> Result<Vitals> {
+impl StoreFigures for PostgresStore {
+    fn vitals(&self) -> Result<StoreHealthFigures> {
         let server = self.server();
         let rows = server.ask(LOOK, values![server.schema.clone()])?;
-        let mut vitals = Vitals {
+        let mut vitals = StoreHealthFigures {
             kind: "postgres",
             place: server.wire.place().to_owned(),
             connections: Some(server.link.connections() as u64),
             leases: Some(server.leases.count() as u64),
-            ..Vitals::default()
+            ..StoreHealthFigures::default()
         };
         let Some(row) = rows.first() else { return Ok(vitals) };
         let number = |column: usize| row.get::<_, Option<i64>>(column).map(|n| n.max(0) as u64);

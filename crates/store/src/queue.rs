@@ -4,7 +4,7 @@
 //! long. Each taking has a token; who was too slow finds that theirs is no longer good. What failed too often is laid
 //! aside and kept. The order is that of coming, and a job that is put back goes to its old place once its pause is over.
 
-use crate::error::{Tried, odd, of_system};
+use crate::error::{IoContext, odd, of_system};
 use crate::files::{file_at, make_folder, private};
 use crate::{Error, Holder, Result, locked};
 use komado_core::SessionId;
@@ -31,7 +31,7 @@ pub struct Job {
 
 /// A job that a worker took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Taken {
+pub struct TakenJob {
     /// The job.
     #[serde(flatten)]
     pub job: Job,
@@ -45,7 +45,7 @@ pub struct Taken {
 
 /// How work on a job ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Well: it leaves the queue.
     Done,
     /// To be tried again, not before this pause is over.
@@ -66,7 +66,7 @@ pub enum Outcome {
 
 /// Where a job is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum JobStage {
     /// It waits.
     Waiting,
     /// A worker has it.
@@ -77,11 +77,11 @@ pub enum Stage {
 
 /// A job in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Queued {
+pub struct QueuedJob {
     /// The job.
     pub job: Job,
     /// Where it is. One whose holder was not heard of for too long waits.
-    pub stage: Stage,
+    pub stage: JobStage,
     /// How often it was taken.
     pub tries: u32,
     /// Why it came back or was laid aside.
@@ -92,25 +92,25 @@ pub struct Queued {
 pub trait Queue: Send + Sync {
     /// Puts a job at the end as it stood in another queue, with its tries and why it came back: laid aside where it was,
     /// waiting where it was not. False when one with its key or of its session is in the queue, laid aside or not.
-    fn adopt(&self, queued: &Queued) -> Result<bool>;
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool>;
 
     /// The same for a job that was never tried.
     fn enqueue(&self, job: &Job) -> Result<bool> {
-        self.adopt(&Queued { job: job.clone(), stage: Stage::Waiting, tries: 0, why: None })
+        self.adopt(&QueuedJob { job: job.clone(), stage: JobStage::Waiting, tries: 0, why: None })
     }
 
     /// Takes the first job that waits, and hides it for `hidden`.
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>>;
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>>;
 
     /// Hides a job for `hidden` from now. [`Error::NotYours`](crate::Error::NotYours) when it was taken by another, or is
     /// no longer in the queue.
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()>;
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()>;
 
     /// Ends the work on a job. [`Error::NotYours`](crate::Error::NotYours) as above; then nothing is changed.
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()>;
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()>;
 
     /// The jobs in the queue, in order: those after the one of session `after`, at most `limit` (0 for all).
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>>;
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>>;
 
     /// Lets a job that was laid aside, or waits for its pause to be over, be taken now, as if it had never been taken.
     /// False when there is no such job, or a worker has it.
@@ -160,13 +160,13 @@ const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 const COLUMNS: &str = "session, key, user, body, at, tries, why";
 
 /// A store whose queue is one of these.
-pub(crate) trait HasJobs: Send + Sync {
-    fn line(&self) -> &Jobs;
+pub(crate) trait SqliteQueueStore: Send + Sync {
+    fn line(&self) -> &SqliteQueue;
 }
 
 /// The queue; in memory without a path.
 #[derive(Default)]
-pub(crate) struct Jobs {
+pub(crate) struct SqliteQueue {
     path: Option<PathBuf>,
     open: Mutex<Option<Open>>,
 }
@@ -177,7 +177,7 @@ struct Open {
     file: Option<(u64, u64)>,
 }
 
-impl Jobs {
+impl SqliteQueue {
     /// The queue in the file at `path`, which is made when something is put in.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path: Some(path), open: Mutex::default() }
@@ -208,7 +208,7 @@ impl Jobs {
     }
 
     /// Changes a job that is still theirs: `?1` is its session, `?2` the token.
-    fn change_taken(&self, taken: &Taken, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
+    fn change_taken(&self, taken: &TakenJob, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> Result<()> {
         let (session, token) = (taken.job.session.as_str(), taken.token.cast_signed());
         let values: Vec<&dyn rusqlite::ToSql> =
             [&session as &dyn rusqlite::ToSql, &token].into_iter().chain(rest.iter().copied()).collect();
@@ -285,37 +285,37 @@ fn read_job(row: &Row<'_>) -> rusqlite::Result<Job> {
     })
 }
 
-fn read_taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
+fn read_taken(row: &Row<'_>) -> rusqlite::Result<TakenJob> {
     let token: i64 = row.get("token")?;
     let (tries, why) = (row.get("tries")?, row.get("why")?);
-    Ok(Taken { job: read_job(row)?, token: token.cast_unsigned(), tries, why })
+    Ok(TakenJob { job: read_job(row)?, token: token.cast_unsigned(), tries, why })
 }
 
-fn read_queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
+fn read_queued(row: &Row<'_>) -> rusqlite::Result<QueuedJob> {
     let holder: Option<String> = row.get("holder")?;
     let held = match holder.filter(|_| row.get("is_hidden").unwrap_or(false)) {
         Some(holder) => Some(serde_json::from_str(&holder).map_err(|e| odd(0, e))?),
         None => None,
     };
     let stage = match held {
-        _ if row.get("dead")? => Stage::Dead,
-        Some(holder) => Stage::Held(holder),
-        None => Stage::Waiting,
+        _ if row.get("dead")? => JobStage::Dead,
+        Some(holder) => JobStage::Held(holder),
+        None => JobStage::Waiting,
     };
-    Ok(Queued { job: read_job(row)?, stage, tries: row.get("tries")?, why: row.get("why")? })
+    Ok(QueuedJob { job: read_job(row)?, stage, tries: row.get("tries")?, why: row.get("why")? })
 }
 
-impl<S: HasJobs> Queue for S {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
+impl<S: SqliteQueueStore> Queue for S {
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool> {
         let sql = "INSERT OR IGNORE INTO jobs (session, key, user, body, at, tries, why, dead) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let Queued { job, stage, tries, why } = queued;
-        let (session, is_dead) = (job.session.as_str(), *stage == Stage::Dead);
+        let QueuedJob { job, stage, tries, why } = queued;
+        let (session, is_dead) = (job.session.as_str(), *stage == JobStage::Dead);
         let values = params![session, job.key, job.user, job.body, job.at, tries, why, is_dead];
         Ok(self.line().with(|db| execute(db, sql, values))? > 0)
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>> {
         let sql = format!(
             "UPDATE jobs SET token = random(), holder = ?1, hidden_until = {NOW} + ?2, tries = tries + 1 \
              WHERE place = (SELECT place FROM jobs WHERE dead = 0 AND hidden_until <= {NOW} ORDER BY place LIMIT 1) \
@@ -328,29 +328,29 @@ impl<S: HasJobs> Queue for S {
         })
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()> {
         let sql = format!("UPDATE jobs SET hidden_until = {NOW} + ?3 WHERE session = ?1 AND token = ?2");
         self.line().change_taken(taken, &sql, &[&millis(hidden)])
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()> {
         match outcome {
-            Outcome::Done => {
+            JobOutcome::Done => {
                 self.line().change_taken(taken, "DELETE FROM jobs WHERE session = ?1 AND token = ?2", &[])
             }
-            Outcome::Again { pause, why } => {
+            JobOutcome::Again { pause, why } => {
                 let sql = format!(
                     "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = {NOW} + ?3, why = ?4 \
                      WHERE session = ?1 AND token = ?2"
                 );
                 self.line().change_taken(taken, &sql, &[&millis(*pause), why])
             }
-            Outcome::Back => {
+            JobOutcome::Back => {
                 let sql = "UPDATE jobs SET token = NULL, holder = NULL, hidden_until = 0, tries = MAX(tries - 1, 0) \
                            WHERE session = ?1 AND token = ?2";
                 self.line().change_taken(taken, sql, &[])
             }
-            Outcome::Dead { why } => {
+            JobOutcome::Dead { why } => {
                 let sql = "UPDATE jobs SET token = NULL, holder = NULL, dead = 1, why = ?3 \
                            WHERE session = ?1 AND token = ?2";
                 self.line().change_taken(taken, sql, &[why])
@@ -358,7 +358,7 @@ impl<S: HasJobs> Queue for S {
         }
     }
 
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>> {
         let sql = format!(
             "SELECT {COLUMNS}, holder, dead, hidden_until > {NOW} AS is_hidden FROM jobs \
              WHERE place > COALESCE((SELECT place FROM jobs WHERE session = ?1), 0) ORDER BY place LIMIT ?2"

@@ -37,35 +37,35 @@
 
 mod address;
 mod blobs;
+mod durability;
 mod journal;
 mod lease;
 mod link;
 mod news;
 mod queue;
 mod scripts;
+mod search_index;
 mod sessions;
-mod shelf;
 mod tables;
-mod vitals;
 
-use crate::connect::Connecting;
+use crate::connect::ConnectOptions;
 use crate::lease::Leases;
 use crate::{Result, Store};
 use ::redis::ToRedisArgs;
-use address::Address;
+use address::RedisAddress;
+use durability::Durability;
 use komado_core::SessionId;
-use link::Link;
-use news::Newsroom;
-use scripts::{Ask, Lua, Said};
+use link::RedisLink;
+use news::RedisListener;
+use scripts::{LuaScript, RedisCall, ScriptReply};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use vitals::Promise;
 
 /// Opens the store at `url`.
-pub fn open(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
+pub fn open(url: &str, how: &ConnectOptions) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(RedisStore::open(url, how)?))
 }
 
@@ -74,17 +74,17 @@ pub fn open(url: &str, how: &Connecting) -> Result<Arc<dyn Store>> {
 pub struct RedisStore(Arc<Inner>);
 
 struct Inner {
-    link: Arc<Link>,
+    link: Arc<RedisLink>,
     keys: Keys,
     lease: Duration,
     ttl: Option<Duration>,
     /// Who we are among all who ever opened this store.
     claim: String,
     nonces: AtomicU64,
-    leases: Arc<Leases<lease::Token>>,
+    leases: Arc<Leases<lease::RedisLease>>,
     is_renewing: AtomicBool,
-    news: Newsroom,
-    promise: Promise,
+    news: RedisListener,
+    promise: Durability,
     /// Sessions that were found to have ended by themselves.
     expired: AtomicU64,
     /// How far the sessions, and those of users, were last looked over.
@@ -93,12 +93,12 @@ struct Inner {
 
 impl RedisStore {
     /// Opens the store at `url`; an error when there is none.
-    pub fn open(url: &str, how: &Connecting) -> Result<Self> {
-        let address = Address::parse(url)?;
+    pub fn open(url: &str, how: &ConnectOptions) -> Result<Self> {
+        let address = RedisAddress::parse(url)?;
         let keys = Keys::new(&address.prefix);
-        let link = Link::new(address, how.patience)?;
-        let promise = vitals::promise(&link)?;
-        let news = Newsroom::new(keys.news());
+        let link = RedisLink::new(address, how.patience)?;
+        let promise = durability::promise(&link)?;
+        let news = RedisListener::new(keys.news());
         let inner = Inner {
             link,
             keys,
@@ -135,21 +135,26 @@ impl Inner {
     }
 
     /// A script about a session.
-    fn about(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Ask {
-        Ask::script(script, &self.keys.session(id), args)
+    fn about(&self, id: &SessionId, script: &'static LuaScript, args: impl ToRedisArgs) -> RedisCall {
+        RedisCall::script(script, &self.keys.session(id), args)
     }
 
-    fn said(&self, ask: Ask) -> Result<Said> {
-        Said::of(self.link.ask(ask)?.value)
+    fn said(&self, ask: RedisCall) -> Result<ScriptReply> {
+        ScriptReply::of(self.link.ask(ask)?.value)
     }
 
     /// Runs a script about a session; anything but `ok` is an error.
-    fn run(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Result<Said> {
+    fn run(&self, id: &SessionId, script: &'static LuaScript, args: impl ToRedisArgs) -> Result<ScriptReply> {
         self.said(self.about(id, script, args))?.fine(id)
     }
 
     /// The same for a change that replicas must have too.
-    fn write(&self, id: &SessionId, script: &'static Lua, args: impl ToRedisArgs) -> Result<Said> {
+    fn write(
+        &self,
+        id: &SessionId,
+        script: &'static LuaScript,
+        args: impl ToRedisArgs,
+    ) -> Result<ScriptReply> {
         self.said(self.about(id, script, args).spread())?.fine(id)
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// Which branches to list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum BranchFilter {
     /// All of them.
     All,
     /// Those that a process holds, and those of which the parent was not told.
@@ -22,7 +22,7 @@ pub enum Which {
 
 /// Words that one thread has for another.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mail {
+pub struct ThreadMail {
     /// Who has them.
     pub from: ThreadId,
     /// The entry that says them.
@@ -30,12 +30,12 @@ pub struct Mail {
 }
 
 /// The table of spawned threads.
-pub trait Tree: Send + Sync {
+pub trait BranchTable: Send + Sync {
     /// Puts a branch into the table, in place of the one with its name. That of a root may be put, and is not listed.
     fn put_branch(&self, branch: &Branch) -> Result<()>;
 
     /// The spawned threads of a session, those further up first, then by age.
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>>;
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>>;
 
     /// Marks every child of `parent` as one of which it was not told, in one step that outlives a power cut: its anchors
     /// may say what was true once.
@@ -45,10 +45,10 @@ pub trait Tree: Send + Sync {
     fn drop_branch(&self, id: &SessionId, thread: &ThreadId) -> Result<()>;
 
     /// Notes that entry `seq` of thread `from` is for `to`.
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()>;
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()>;
 
     /// What waits for `to`, in the order it was posted.
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>>;
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>>;
 
     /// Forgets what `from` had for `to` up to entry `upto`.
     fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()>;
@@ -61,7 +61,7 @@ pub trait Tree: Send + Sync {
 
 /// A moment that a transcript came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Spot {
+pub struct TranscriptPlace {
     /// The name it is found by: a running digest, or the digest of a name that a client gave its session.
     pub name: String,
     /// The session.
@@ -77,12 +77,12 @@ pub struct Spot {
 pub const MOST_SPOTS: usize = 256;
 
 /// The table of moments.
-pub trait Places: Send + Sync {
+pub trait TranscriptPlaces: Send + Sync {
     /// Notes moments; one that is there already is there once.
-    fn note(&self, spots: &[Spot]) -> Result<()>;
+    fn note(&self, spots: &[TranscriptPlace]) -> Result<()>;
 
     /// The moments called `name`, the newest first; [`MOST_SPOTS`] at the most.
-    fn spots(&self, name: &str) -> Result<Vec<Spot>>;
+    fn spots(&self, name: &str) -> Result<Vec<TranscriptPlace>>;
 }
 
 /// The name by which an entry is found: the digest of a client's request, or the name of a reply. A request that only the
@@ -135,7 +135,7 @@ pub trait Lessons: Send + Sync {
 /// Figures of a store. What a store cannot know cheaply it leaves out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Vitals {
+pub struct StoreHealthFigures {
     /// `file`, `memory`, `postgres` or `redis`.
     pub kind: &'static str,
     /// Where it is, without secrets.
@@ -164,7 +164,7 @@ pub struct Vitals {
 }
 
 /// A store that tells how it is doing.
-pub trait Pulse: Send + Sync {
+pub trait StoreFigures: Send + Sync {
     /// Asks the store itself; an error when it is away.
-    fn vitals(&self) -> Result<Vitals>;
+    fn vitals(&self) -> Result<StoreHealthFigures>;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A thread grew, or its session changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct News {
+pub struct ThreadNews {
     /// The session.
     pub session: SessionId,
     /// The thread; the root's for a change of the session.
@@ -20,7 +20,7 @@ pub struct News {
     pub last: Seq,
 }
 
-impl News {
+impl ThreadNews {
     /// What a line tells that another process wrote: `session thread last`.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
@@ -33,9 +33,9 @@ impl News {
 
 /// What came of listening.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum WatchEvent {
     /// Something happened.
-    News(News),
+    News(ThreadNews),
     /// Nothing, for as long as was waited.
     Quiet,
     /// Something may have been missed: look at everything.
@@ -43,7 +43,7 @@ pub enum Heard {
 }
 
 /// A store that tells what happens.
-pub trait Watch: Send + Sync {
+pub trait WatchStore: Send + Sync {
     /// Begins to listen; whatever is done after this returns is heard.
     fn watch(&self) -> Result<Box<dyn Watcher>>;
 }
@@ -51,7 +51,7 @@ pub trait Watch: Send + Sync {
 /// A listener.
 pub trait Watcher: Send {
     /// Waits for news, about `patience` at the longest.
-    fn next(&mut self, patience: Duration) -> Result<Heard>;
+    fn next(&mut self, patience: Duration) -> Result<WatchEvent>;
 }
 
 // News within one process.
@@ -61,17 +61,17 @@ const ROOM: usize = 1024;
 
 /// Rings for everyone who listens.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bell(Arc<Mutex<Vec<Line>>>);
+pub(crate) struct NewsSender(Arc<Mutex<Vec<Line>>>);
 
 /// The way to one who listens, for as long as they do.
-type Line = (Weak<()>, SyncSender<Heard>);
+type Line = (Weak<()>, SyncSender<WatchEvent>);
 
-impl Bell {
+impl NewsSender {
     /// Tells everyone who listens.
-    pub(crate) fn ring(&self, news: &News) {
+    pub(crate) fn ring(&self, news: &ThreadNews) {
         let mut lines = locked(&self.0);
         // A listener without room is dropped: it hears everything that waits, then that it missed something.
-        lines.retain(|(_, line)| line.try_send(Heard::News(news.clone())).is_ok());
+        lines.retain(|(_, line)| line.try_send(WatchEvent::News(news.clone())).is_ok());
     }
 
     /// Tells everyone who listens that something may have been missed.
@@ -80,32 +80,32 @@ impl Bell {
     }
 
     /// Begins to listen.
-    pub(crate) fn listen(&self) -> Ear {
+    pub(crate) fn listen(&self) -> NewsReceiver {
         let (line, news) = sync_channel(ROOM);
         let listens = Arc::new(());
         let mut lines = locked(&self.0);
         // Where nothing ever rings, those who went are noticed here.
         lines.retain(|(listens, _)| listens.strong_count() > 0);
         lines.push((Arc::downgrade(&listens), line));
-        Ear { bell: self.clone(), news, _listens: listens }
+        NewsReceiver { bell: self.clone(), news, _listens: listens }
     }
 }
 
 /// One who listens.
-pub(crate) struct Ear {
-    bell: Bell,
-    news: Receiver<Heard>,
+pub(crate) struct NewsReceiver {
+    bell: NewsSender,
+    news: Receiver<WatchEvent>,
     _listens: Arc<()>,
 }
 
-impl Watcher for Ear {
-    fn next(&mut self, patience: Duration) -> Result<Heard> {
+impl Watcher for NewsReceiver {
+    fn next(&mut self, patience: Duration) -> Result<WatchEvent> {
         match self.news.recv_timeout(patience) {
             Ok(heard) => Ok(heard),
-            Err(RecvTimeoutError::Timeout) => Ok(Heard::Quiet),
+            Err(RecvTimeoutError::Timeout) => Ok(WatchEvent::Quiet),
             Err(RecvTimeoutError::Disconnected) => {
                 *self = self.bell.listen();
-                Ok(Heard::Gap)
+                Ok(WatchEvent::Gap)
             }
         }
     }
@@ -116,28 +116,28 @@ mod tests {
     use super::*;
     use komado_core::{Seq, SessionId, ThreadId};
 
-    fn news(last: Seq) -> News {
-        News { session: SessionId::new("s").unwrap(), thread: ThreadId::root(), last }
+    fn news(last: Seq) -> ThreadNews {
+        ThreadNews { session: SessionId::new("s").unwrap(), thread: ThreadId::root(), last }
     }
 
     #[test]
     fn who_is_too_slow_hears_what_waits_then_that_something_was_missed_then_goes_on() {
-        let bell = Bell::default();
+        let bell = NewsSender::default();
         let mut slow = bell.listen();
         let many = ROOM as Seq + 5;
         (1..=many).for_each(|last| bell.ring(&news(last)));
         for last in 1..=ROOM as Seq {
-            assert_eq!(slow.next(Duration::ZERO).unwrap(), Heard::News(news(last)));
+            assert_eq!(slow.next(Duration::ZERO).unwrap(), WatchEvent::News(news(last)));
         }
-        assert_eq!(slow.next(Duration::ZERO).unwrap(), Heard::Gap);
-        assert_eq!(slow.next(Duration::ZERO).unwrap(), Heard::Quiet);
+        assert_eq!(slow.next(Duration::ZERO).unwrap(), WatchEvent::Gap);
+        assert_eq!(slow.next(Duration::ZERO).unwrap(), WatchEvent::Quiet);
         bell.ring(&news(many + 1));
-        assert_eq!(slow.next(Duration::ZERO).unwrap(), Heard::News(news(many + 1)));
+        assert_eq!(slow.next(Duration::ZERO).unwrap(), WatchEvent::News(news(many + 1)));
     }
 
     #[test]
     fn those_who_went_are_forgotten_also_where_nothing_rings() {
-        let bell = Bell::default();
+        let bell = NewsSender::default();
         (0..100).for_each(|_| drop(bell.listen()));
         assert!(bell.0.lock().unwrap().len() <= 1);
     }

@@ -2,24 +2,24 @@
 //!
 //! It keeps every entry, so it is for conversations that fit; a store keeps the same two columns on disk.
 
-use komado_core::head::{Head, Source};
+use komado_core::head::{EntrySource, Head};
 use komado_core::journal::{Entry, Record};
-use komado_core::{Refusal, Seq, ThreadId, View, admit};
+use komado_core::{EntryRefusal, Seq, ThreadId, View, admit};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// Entries and their heads, and the view they fold to.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    rows: Rows,
+    rows: BookRows,
     view: View,
 }
 
 /// The two columns, and those of the threads above.
 #[derive(Clone, Debug, Default)]
-pub struct Rows(Vec<(Record, Head)>, BTreeMap<ThreadId, Rows>);
+pub struct BookRows(Vec<(Record, Head)>, BTreeMap<ThreadId, BookRows>);
 
-impl Source for Rows {
+impl EntrySource for BookRows {
     type Error = Infallible;
 
     fn last(&self) -> Seq {
@@ -36,7 +36,7 @@ impl Source for Rows {
     }
 
     /// A thread that the book was not told of has no entries.
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Infallible> + '_>, Infallible> {
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Infallible> + '_>, Infallible> {
         Ok(Box::new(self.1.get(thread).cloned().unwrap_or_default()))
     }
 }
@@ -48,7 +48,7 @@ fn nothing() -> Record {
 
 impl Book {
     /// Admits `entry` and appends it; gives its number.
-    pub fn push(&mut self, entry: Entry, tokens: u32, timestamp: &str) -> Result<Seq, Refusal> {
+    pub fn push(&mut self, entry: Entry, tokens: u32, timestamp: &str) -> Result<Seq, EntryRefusal> {
         let Ok(verdict) = admit(&self.view, &entry, &self.rows);
         verdict?;
         Ok(self.push_unchecked(entry, tokens, timestamp))
@@ -75,7 +75,7 @@ impl Book {
     }
 
     /// The entries and heads.
-    pub fn rows(&self) -> &Rows {
+    pub fn rows(&self) -> &BookRows {
         &self.rows
     }
 
@@ -92,6 +92,6 @@ impl Book {
     /// A book that goes on from `seq` of this one, number for number.
     pub fn fork(&self, seq: Seq) -> Self {
         let kept = self.rows.0[..(seq as usize).min(self.rows.0.len())].to_vec();
-        Self { rows: Rows(kept, self.rows.1.clone()), view: self.view_at(seq) }
+        Self { rows: BookRows(kept, self.rows.1.clone()), view: self.view_at(seq) }
     }
 }

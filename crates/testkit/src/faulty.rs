@@ -7,13 +7,19 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::letter::Letter;
-use komado_store::queue::{Outcome, Queue, Queued, Taken};
-use komado_store::shelf::{Filter, Hit, Mark, Sheet, Shelf, Sought, Tally};
-use komado_store::tables::{Lessons, Mail, Places, Pulse, Spot, Tree, Vitals, Which};
-use komado_store::watch::{Watch, Watcher};
+use komado_store::queue::{JobOutcome, Queue, QueuedJob, TakenJob};
+use komado_store::request_file::RequestFile;
+use komado_store::search_index::{
+    IndexQuery, IndexedEntry, IndexedUpto, SearchFilter, SearchHit, SearchIndex, TermCounts,
+};
+use komado_store::tables::{
+    BranchFilter, BranchTable, Lessons, StoreFigures, StoreHealthFigures, ThreadMail, TranscriptPlace,
+    TranscriptPlaces,
+};
+use komado_store::watch::{WatchStore, Watcher};
 use komado_store::{
-    BlobRef, Blobs, Change, Error, Holder, Journal, Mode, Note, Query, ReadSeek, Result, Row, Store, Swept,
+    BlobRef, BlobSweep, Blobs, Error, Holder, Journal, JournalRepair, JournalRow, OpenMode, ReadSeek, Result,
+    SessionChange, SessionQuery, Store,
 };
 use std::io::Read;
 use std::sync::Arc;
@@ -99,7 +105,7 @@ impl<S: Store> Blobs for Faulty<S> {
         self.inner.blob(id, blob)
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
         self.count.call()?;
         self.inner.sweep(id, keep)
     }
@@ -127,25 +133,25 @@ impl<S: Store> Lessons for Faulty<S> {
     }
 }
 
-impl<S: Store> Places for Faulty<S> {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
+impl<S: Store> TranscriptPlaces for Faulty<S> {
+    fn note(&self, spots: &[TranscriptPlace]) -> Result<()> {
         self.count.call()?;
         self.inner.note(spots)
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+    fn spots(&self, name: &str) -> Result<Vec<TranscriptPlace>> {
         self.count.call()?;
         self.inner.spots(name)
     }
 }
 
-impl<S: Store> Tree for Faulty<S> {
+impl<S: Store> BranchTable for Faulty<S> {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         self.count.call()?;
         self.inner.put_branch(branch)
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>> {
         self.count.call()?;
         self.inner.branches(id, which)
     }
@@ -160,12 +166,12 @@ impl<S: Store> Tree for Faulty<S> {
         self.inner.drop_branch(id, thread)
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         self.count.call()?;
         self.inner.post(id, to, mail)
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         self.count.call()?;
         self.inner.mail(id, to)
     }
@@ -177,27 +183,27 @@ impl<S: Store> Tree for Faulty<S> {
 }
 
 impl<S: Store> Queue for Faulty<S> {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool> {
         self.count.call()?;
         self.inner.adopt(queued)
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>> {
         self.count.call()?;
         self.inner.take(holder, hidden)
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()> {
         self.count.call()?;
         self.inner.keep(taken, hidden)
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()> {
         self.count.call()?;
         self.inner.finish(taken, outcome)
     }
 
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>> {
         self.count.call()?;
         self.inner.jobs(after, limit)
     }
@@ -213,15 +219,15 @@ impl<S: Store> Queue for Faulty<S> {
     }
 }
 
-impl<S: Store> Watch for Faulty<S> {
+impl<S: Store> WatchStore for Faulty<S> {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         self.count.call()?;
         self.inner.watch()
     }
 }
 
-impl<S: Store> Pulse for Faulty<S> {
-    fn vitals(&self) -> Result<Vitals> {
+impl<S: Store> StoreFigures for Faulty<S> {
+    fn vitals(&self) -> Result<StoreHealthFigures> {
         self.count.call()?;
         self.inner.vitals()
     }
@@ -233,13 +239,13 @@ impl<S: Store> Store for Faulty<S> {
         self.inner.create(meta)
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.count.rows.fetch_add(1, Ordering::SeqCst);
         self.count.call()?;
         self.inner.sessions(query)
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         self.count.call()?;
         self.inner.change(id, change)
     }
@@ -259,7 +265,7 @@ impl<S: Store> Store for Faulty<S> {
         self.inner.spawn(header)
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         self.count.call()?;
         let inner = self.inner.open(id, thread, mode)?;
         Ok(Box::new(FaultyJournal { inner, count: Arc::clone(&self.count) }))
@@ -270,9 +276,9 @@ impl<S: Store> Store for Faulty<S> {
         self.inner.writer(id)
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
         self.count.call()?;
-        Ok(Box::new(FaultyShelf { inner: self.inner.shelf(id)?, count: Arc::clone(&self.count) }))
+        Ok(Box::new(FaultyShelf { inner: self.inner.search_index(id)?, count: Arc::clone(&self.count) }))
     }
 }
 
@@ -300,15 +306,15 @@ impl Journal for FaultyJournal {
         self.inner.line(seq)
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         self.count.appends.fetch_add(1, Ordering::SeqCst);
         self.count.call()?;
         self.inner.append(after, rows)
     }
 
-    fn letter(&self) -> Result<Letter> {
+    fn request_file(&self) -> Result<RequestFile> {
         self.count.call()?;
-        self.inner.letter()
+        self.inner.request_file()
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {
@@ -332,43 +338,60 @@ impl Journal for FaultyJournal {
         Ok(Box::new(Self { inner, count: Arc::clone(&self.count) }))
     }
 
-    fn notes(&self) -> &[Note] {
+    fn notes(&self) -> &[JournalRepair] {
         self.inner.notes()
     }
 }
 
 struct FaultyShelf {
-    inner: Box<dyn Shelf>,
+    inner: Box<dyn SearchIndex>,
     count: Arc<Counter>,
 }
 
-impl Shelf for FaultyShelf {
-    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+impl SearchIndex for FaultyShelf {
+    fn upto(&self, thread: &ThreadId) -> Result<IndexedUpto> {
         self.count.call()?;
         self.inner.upto(thread)
     }
 
-    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+    fn add(
+        &mut self,
+        thread: &ThreadId,
+        after: IndexedUpto,
+        upto: IndexedUpto,
+        sheets: &[IndexedEntry],
+    ) -> Result<()> {
         self.count.call()?;
         self.inner.add(thread, after, upto, sheets)
     }
 
-    fn tally(&self, terms: &[String]) -> Result<Tally> {
+    fn tally(&self, terms: &[String]) -> Result<TermCounts> {
         self.count.call()?;
         self.inner.tally(terms)
     }
 
-    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
         self.count.call()?;
         self.inner.search(sought)
     }
 
-    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+    fn holding(
+        &self,
+        terms: &[String],
+        filter: &SearchFilter,
+        before: Option<u64>,
+    ) -> Result<Vec<SearchHit>> {
         self.count.call()?;
         self.inner.holding(terms, filter, before)
     }
 
-    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+    fn around(
+        &self,
+        thread: &ThreadId,
+        seq: Seq,
+        reach: u32,
+        filter: &SearchFilter,
+    ) -> Result<Vec<(i32, SearchHit)>> {
         self.count.call()?;
         self.inner.around(thread, seq, reach, filter)
     }

@@ -15,7 +15,7 @@ mod scripted;
 #[cfg(feature = "tracker")]
 pub mod tracker;
 
-pub use book::{Book, Rows};
+pub use book::{Book, BookRows};
 #[cfg(feature = "faulty")]
 pub use faulty::{Faulty, injected_at};
 #[cfg(feature = "scripted")]

@@ -37,8 +37,8 @@ mod read;
 mod tests;
 
 use crate::Book;
-use cursor::Cursor;
-use komado_core::head::Source;
+use cursor::NotationCursor;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Record};
 pub use komado_core::notation::*;
 use komado_core::{Seq, View};
@@ -79,7 +79,7 @@ fn lines(base: Seq, text: &str) -> Result<Vec<(usize, Entry, u32)>, BadNotation>
     let mut found = Vec::new();
     let mut seq = base;
     for (i, line) in text.lines().enumerate() {
-        let mut cursor = Cursor::new(i + 1, line);
+        let mut cursor = NotationCursor::new(i + 1, line);
         if !cursor.at_end() {
             seq += 1;
             let (entry, tokens) = read::entry(&mut cursor, seq)?;
@@ -95,12 +95,16 @@ pub fn journal<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
 }
 
 /// What the model sees, one item per line: the lines of [`each_item`], whole.
-pub fn items<S: Source + ?Sized>(view: &View, source: &S) -> Result<String, S::Error> {
+pub fn items<S: EntrySource + ?Sized>(view: &View, source: &S) -> Result<String, S::Error> {
     brief_items(view, source, usize::MAX)
 }
 
 /// Like [`items`], with each line shortened to at most `width` columns of a terminal.
-pub fn brief_items<S: Source + ?Sized>(view: &View, source: &S, width: usize) -> Result<String, S::Error> {
+pub fn brief_items<S: EntrySource + ?Sized>(
+    view: &View,
+    source: &S,
+    width: usize,
+) -> Result<String, S::Error> {
     let mut out = String::new();
     each_item(view, source, width, |line| out.push_str(&(line + "\n")))?;
     Ok(out)

@@ -4,7 +4,7 @@
 
 use komado_core::Meter;
 use komado_core::journal::Usage;
-use komado_engine::condense::{Answer, Failure, Request, Summariser};
+use komado_engine::condense::{Summariser, SummaryAnswer, SummaryFailure, SummaryRequest};
 use std::collections::VecDeque;
 
 /// Answers from a queue.
@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 pub struct Scripted {
     meter: Meter,
     window: Option<u64>,
-    answers: VecDeque<Result<String, Failure>>,
+    answers: VecDeque<Result<String, SummaryFailure>>,
     always: Option<String>,
     /// What it was asked, oldest first.
-    pub requests: Vec<Request>,
+    pub requests: Vec<SummaryRequest>,
 }
 
 impl Scripted {
@@ -41,7 +41,7 @@ impl Scripted {
     /// Fails next because of `why`; what it read is paid for.
     #[must_use]
     pub fn fails(mut self, why: impl Into<String>) -> Self {
-        self.answers.push_back(Err(Failure::new(why)));
+        self.answers.push_back(Err(SummaryFailure::new(why)));
         self
     }
 
@@ -53,7 +53,7 @@ impl Scripted {
     }
 
     /// Tokens of a request, without its answer.
-    fn read(&self, request: &Request) -> u64 {
+    fn read(&self, request: &SummaryRequest) -> u64 {
         let system = request.system.as_deref().map_or(0, |system| self.meter.said(system));
         u64::from(system) + u64::from(self.meter.said(&request.text))
     }
@@ -68,21 +68,23 @@ impl Summariser for Scripted {
         self.window
     }
 
-    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
+    fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure> {
         self.requests.push(request.clone());
         let read = self.read(request);
         if let Some(window) = self.window.filter(|window| read + request.max_tokens > *window) {
             let asked = request.max_tokens;
-            return Err(Failure::new(format!("{read} tokens and {asked} for the answer, of {window}")));
+            return Err(SummaryFailure::new(format!(
+                "{read} tokens and {asked} for the answer, of {window}"
+            )));
         }
         let usage = Usage { input_tokens: read, ..Usage::default() };
         match self.answers.pop_front().or(self.always.clone().map(Ok)) {
             Some(Ok(text)) => {
                 let usage = Usage { output_tokens: self.meter.text(&text), ..usage };
-                Ok(Answer { text, usage: Some(usage), model: None })
+                Ok(SummaryAnswer { text, usage: Some(usage), model: None })
             }
-            Some(Err(failure)) => Err(Failure { usage: failure.usage.or(Some(usage)), ..failure }),
-            None => Err(Failure::new("the script has no answer left; give it one more")),
+            Some(Err(failure)) => Err(SummaryFailure { usage: failure.usage.or(Some(usage)), ..failure }),
+            None => Err(SummaryFailure::new("the script has no answer left; give it one more")),
         }
     }
 }

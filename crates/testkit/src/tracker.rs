@@ -17,22 +17,22 @@
 //! ```
 
 mod answer;
-mod desk;
+mod connection;
 mod github;
 mod gitlab;
 mod issue;
-mod line;
 mod pulls;
 mod query;
 mod review;
 mod serve;
+mod state;
 
-pub use desk::{Fault, Limit, Request};
-pub use issue::{Comment, Issue, Place, Sort, Stage};
+pub use issue::{CommentPlace, FakeIssue, IssueSort, IssueStage, TrackerComment};
 pub use review::{Remark, Review};
+pub use state::{FakeTrackerRequest, Limit, TrackerFault};
 
-use desk::{By, Desk};
-use komado_agent::source::Kind;
+use komado_agent::source::TrackerKind;
+use state::{Author, TrackerState};
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
@@ -41,35 +41,35 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 /// What every request is answered from.
-type Shared = Arc<Mutex<Desk>>;
+type Shared = Arc<Mutex<TrackerState>>;
 
 /// Nothing is left half done when another thread panics: each change is one call.
-fn lock(desk: &Shared) -> MutexGuard<'_, Desk> {
+fn lock(desk: &Shared) -> MutexGuard<'_, TrackerState> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A tracker that runs. It stops when it is dropped.
-pub struct Server {
+pub struct TrackerServer {
     url: String,
     desk: Shared,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl TrackerServer {
     /// Starts one on a free port of this machine. Clients must show `token`.
-    pub fn start(kind: Kind, token: &str) -> io::Result<Self> {
+    pub fn start(kind: TrackerKind, token: &str) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let root = format!("http://{}", listener.local_addr()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let desk = Arc::new(Mutex::new(Desk::new(kind, token, &root)));
+        let desk = Arc::new(Mutex::new(TrackerState::new(kind, token, &root)));
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("stand-in".into())
             .spawn(move || serve::run(runtime, listener, served, stopped))?;
-        let url = if kind == Kind::GitLab { format!("{root}/api/v4") } else { root };
+        let url = if kind == TrackerKind::GitLab { format!("{root}/api/v4") } else { root };
         Ok(Self { url, desk, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -84,81 +84,81 @@ impl Server {
     }
 
     /// One more issue; its repository is made where it is not there.
-    pub fn add_issue(&self, repo: &str, issue: Issue) -> Place {
-        lock(&self.desk).add(repo, Sort::Issue, issue)
+    pub fn add_issue(&self, repo: &str, issue: FakeIssue) -> CommentPlace {
+        lock(&self.desk).add(repo, IssueSort::Issue, issue)
     }
 
     /// One more pull request or merge request.
-    pub fn add_pull(&self, repo: &str, issue: Issue) -> Place {
-        lock(&self.desk).add(repo, Sort::Pull, issue)
+    pub fn add_pull(&self, repo: &str, issue: FakeIssue) -> CommentPlace {
+        lock(&self.desk).add(repo, IssueSort::Pull, issue)
     }
 
     /// How it is now; `None` once it was deleted.
-    pub fn issue(&self, place: &Place) -> Option<Issue> {
+    pub fn issue(&self, place: &CommentPlace) -> Option<FakeIssue> {
         lock(&self.desk).find(place).cloned()
     }
 
     /// Every issue and pull request of a repository that is not deleted, in the order they came.
-    pub fn issues(&self, repo: &str) -> Vec<(Place, Issue)> {
+    pub fn issues(&self, repo: &str) -> Vec<(CommentPlace, FakeIssue)> {
         lock(&self.desk).all(repo)
     }
 
     /// A user says something; its id.
-    pub fn comment_as(&self, user: &str, place: &Place, text: &str) -> u64 {
-        lock(&self.desk).comment(place, By::User(user), text).unwrap_or_default()
+    pub fn comment_as(&self, user: &str, place: &CommentPlace, text: &str) -> u64 {
+        lock(&self.desk).comment(place, Author::User(user), text).unwrap_or_default()
     }
 
     /// A user says something in the code; at GitHub that is a review of its own.
-    pub fn comment_on(&self, user: &str, place: &Place, (path, line): (&str, u64), text: &str) {
+    pub fn comment_on(&self, user: &str, place: &CommentPlace, (path, line): (&str, u64), text: &str) {
         let mut desk = lock(&self.desk);
-        if desk.kind == Kind::GitHub {
+        if desk.kind == TrackerKind::GitHub {
             drop(desk);
             self.review_as(user, place, Review::new("COMMENTED").on(path, line, text));
-        } else if desk.comment(place, By::User(user), text).is_some() {
-            let note = |comment: &mut Comment| comment.on = Some((path.to_owned(), line));
+        } else if desk.comment(place, Author::User(user), text).is_some() {
+            let note = |comment: &mut TrackerComment| comment.on = Some((path.to_owned(), line));
             desk.change(place, |issue| _ = issue.comments.last_mut().map(note));
         }
     }
 
     /// A user reviews a pull request at GitHub.
-    pub fn review_as(&self, user: &str, place: &Place, review: Review) {
+    pub fn review_as(&self, user: &str, place: &CommentPlace, review: Review) {
         let id = self.draft_as(user, place, review);
         self.send_review(place, id);
     }
 
     /// A user writes a review, and has not sent it; its number.
-    pub fn draft_as(&self, user: &str, place: &Place, review: Review) -> u64 {
+    pub fn draft_as(&self, user: &str, place: &CommentPlace, review: Review) -> u64 {
         let review = Review { author: user.to_owned(), ..review };
         lock(&self.desk).draft(place, review).unwrap_or_default()
     }
 
     /// A review is sent: everybody sees it.
-    pub fn send_review(&self, place: &Place, id: u64) {
+    pub fn send_review(&self, place: &CommentPlace, id: u64) {
         lock(&self.desk).send(place, id);
     }
 
     /// No user is assigned any more.
-    pub fn unassign(&self, place: &Place) {
+    pub fn unassign(&self, place: &CommentPlace) {
         lock(&self.desk).unassign(place);
     }
 
     /// It is closed.
-    pub fn close(&self, place: &Place) {
-        lock(&self.desk).change(place, |issue| issue.stage = Stage::Closed);
+    pub fn close(&self, place: &CommentPlace) {
+        lock(&self.desk).change(place, |issue| issue.stage = IssueStage::Closed);
     }
 
     /// It is deleted: a client that asks for it is told so.
-    pub fn delete(&self, place: &Place) {
+    pub fn delete(&self, place: &CommentPlace) {
         lock(&self.desk).delete(place);
     }
 
     /// A user puts a label on.
-    pub fn label(&self, place: &Place, label: &str) {
+    pub fn label(&self, place: &CommentPlace, label: &str) {
         lock(&self.desk).change(place, |issue| issue.put_on(label));
     }
 
     /// A user takes a label off.
-    pub fn unlabel(&self, place: &Place, label: &str) {
+    pub fn unlabel(&self, place: &CommentPlace, label: &str) {
         lock(&self.desk).change(place, |issue| issue.labels.retain(|other| other != label));
     }
 
@@ -169,16 +169,16 @@ impl Server {
 
     /// Says of the next `times` requests that there were too many, after `after` more were answered.
     pub fn limit_after(&self, after: usize, times: usize, limit: Limit) {
-        lock(&self.desk).plan(after, times, &Fault::Limit(limit));
+        lock(&self.desk).plan(after, times, &TrackerFault::Limit(limit));
     }
 
     /// Fails the next `times` requests.
-    pub fn fail_next(&self, times: usize, fault: Fault) {
+    pub fn fail_next(&self, times: usize, fault: TrackerFault) {
         lock(&self.desk).plan(0, times, &fault);
     }
 
     /// Fails `times` requests, after `after` more were answered.
-    pub fn fail_after(&self, after: usize, times: usize, fault: Fault) {
+    pub fn fail_after(&self, after: usize, times: usize, fault: TrackerFault) {
         lock(&self.desk).plan(after, times, &fault);
     }
 
@@ -188,12 +188,12 @@ impl Server {
     }
 
     /// What was asked so far, the oldest first.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<FakeTrackerRequest> {
         lock(&self.desk).requests.clone()
     }
 }
 
-impl Drop for Server {
+impl Drop for TrackerServer {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -204,7 +204,7 @@ impl Drop for Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for TrackerServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("url", &self.url).finish_non_exhaustive()
     }

@@ -1,7 +1,7 @@
 //! Which programs a shell line may start. This is manners, not the wall: a program that is allowed can start others, and
 //! what keeps all of them inside is the sandbox. But a model that reaches for what is not wanted here is told at once.
 
-use super::syntax::{self, Word};
+use super::syntax::{self, ShellWord};
 
 /// The commands that may run unless the settings say otherwise. `./` stands for programs in the working folder.
 pub const ALLOW: &[&str] = &[
@@ -70,7 +70,7 @@ impl List<'_> {
     }
 
     /// One simple command: assignments, then what it starts.
-    fn command(self, words: &[Word]) -> Result<(), String> {
+    fn command(self, words: &[ShellWord]) -> Result<(), String> {
         let start = words.iter().position(|word| !word.assigns).unwrap_or(words.len());
         let Some((first, rest)) = words[start..].split_first() else { return Ok(()) };
         if first.expands {
@@ -102,7 +102,7 @@ impl List<'_> {
     }
 
     /// `timeout 5 make`: the command behind.
-    fn prefixed(self, name: &str, words: &[Word]) -> Result<(), String> {
+    fn prefixed(self, name: &str, words: &[ShellWord]) -> Result<(), String> {
         let (_, valued, before) =
             PREFIXES.iter().find(|(prefix, ..)| *prefix == name).unwrap_or(&("", "", 0));
         let (mut words, mut before) = (words, *before);
@@ -134,19 +134,19 @@ impl List<'_> {
         self.command(words)
     }
 
-    fn behind(self, words: &[Word], before: usize) -> Result<(), String> {
+    fn behind(self, words: &[ShellWord], before: usize) -> Result<(), String> {
         self.command(words.get(before..).unwrap_or(&[]))
     }
 
     /// `find … -exec make {} +`: the commands behind.
-    fn find(self, words: &[Word]) -> Result<(), String> {
-        let starts = |word: &Word| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.text.as_str());
+    fn find(self, words: &[ShellWord]) -> Result<(), String> {
+        let starts = |word: &ShellWord| ["-exec", "-execdir", "-ok", "-okdir"].contains(&word.text.as_str());
         let behind = words.iter().enumerate().filter(|(_, word)| starts(word));
         behind.into_iter().try_for_each(|(at, _)| self.command(&words[at + 1..]))
     }
 
     /// `sh -c 'make'`: the line inside. A script is a file, and free.
-    fn shell(self, words: &[Word]) -> Result<(), String> {
+    fn shell(self, words: &[ShellWord]) -> Result<(), String> {
         let (mut words, mut is_line) = (words.iter(), false);
         while let Some(word) = words.next() {
             let option = word.text.strip_prefix(['-', '+']).filter(|_| !word.expands);
@@ -173,7 +173,7 @@ impl List<'_> {
 }
 
 /// `for NAME in …`: no command; `for NAME do` would begin one.
-fn loop_head(rest: &[Word]) -> Result<(), String> {
+fn loop_head(rest: &[ShellWord]) -> Result<(), String> {
     match rest.get(1) {
         Some(word) if word.text != "in" || word.quoted => Err("for: write it as `for x in …; do`".to_owned()),
         _ => Ok(()),

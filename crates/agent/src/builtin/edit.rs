@@ -2,8 +2,8 @@
 //! one, never a half: it is written beside, and takes the name in one step.
 
 use super::Arguments;
-use super::folder::{Folder, words};
-use crate::tools::Answer;
+use super::folder::{WorkingFolder, words};
+use crate::tools::ToolAnswer;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -21,7 +21,7 @@ const LINES: usize = 12;
 /// How many names are tried for the file beside.
 const NAMES: u32 = 100;
 
-pub(super) fn edit(folder: &Folder, given: &Arguments) -> Result<Answer, String> {
+pub(super) fn edit(folder: &WorkingFolder, given: &Arguments) -> Result<ToolAnswer, String> {
     let name = given.needed("path")?;
     let path = folder.inside(name)?;
     match (given.text("content")?, given.text("old")?, given.text("new")?) {
@@ -43,24 +43,28 @@ pub(super) fn edit(folder: &Folder, given: &Arguments) -> Result<Answer, String>
 }
 
 /// Writes a whole file.
-fn whole(folder: &Folder, path: &Path, content: &str) -> Result<Answer, String> {
+fn whole(folder: &WorkingFolder, path: &Path, content: &str) -> Result<ToolAnswer, String> {
     let lines = content.lines().count();
     match folder.file(path) {
         Ok(file) => {
             let real = folder.real(&file).map_err(|error| format!("{}: {error}", path.display()))?;
             write(folder, &real, content.as_bytes(), Some(&file))?;
-            Ok(Answer::text(format!("wrote {} anew: {lines} lines, {} bytes", path.display(), content.len())))
+            Ok(ToolAnswer::text(format!(
+                "wrote {} anew: {lines} lines, {} bytes",
+                path.display(),
+                content.len()
+            )))
         }
         Err(_) if is_missing(folder, path)? => {
             write(folder, path, content.as_bytes(), None)?;
-            Ok(Answer::text(format!("made {}: {lines} lines, {} bytes", path.display(), content.len())))
+            Ok(ToolAnswer::text(format!("made {}: {lines} lines, {} bytes", path.display(), content.len())))
         }
         Err(why) => Err(why),
     }
 }
 
 /// True when a file can be made there: its name ends in one, and nothing has it. Missing folders are made on the way.
-fn is_missing(folder: &Folder, path: &Path) -> Result<bool, String> {
+fn is_missing(folder: &WorkingFolder, path: &Path) -> Result<bool, String> {
     let Some(name) = path.file_name() else { return Ok(false) };
     let parent = folder.made(path.parent().unwrap_or(Path::new("")))?;
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -71,7 +75,13 @@ fn is_missing(folder: &Folder, path: &Path) -> Result<bool, String> {
 }
 
 /// Puts `new` in the place of `old`.
-fn replaced(folder: &Folder, path: &Path, old: &str, new: &str, all: bool) -> Result<Answer, String> {
+fn replaced(
+    folder: &WorkingFolder,
+    path: &Path,
+    old: &str,
+    new: &str,
+    all: bool,
+) -> Result<ToolAnswer, String> {
     let file = folder.file(path)?;
     let before = held(&file, path)?;
     let crlf = !old.contains('\r') && find(&before, b"\r\n").next().is_some();
@@ -101,7 +111,7 @@ fn replaced(folder: &Folder, path: &Path, old: &str, new: &str, all: bool) -> Re
     let after = changed(&before, &places, old.len(), &new);
     let real = folder.real(&file).map_err(|error| format!("{}: {error}", path.display()))?;
     write(folder, &real, &after, Some(&file))?;
-    Ok(Answer::text(change(path, &before, &places, &old, &new)))
+    Ok(ToolAnswer::text(change(path, &before, &places, &old, &new)))
 }
 
 /// The bytes with `new` at each place, where something of this length stood.
@@ -202,7 +212,7 @@ fn likeness(one: &str, other: &str) -> usize {
 }
 
 /// Writes beside, and takes the name. The permissions of `like` are kept.
-fn write(folder: &Folder, path: &Path, bytes: &[u8], like: Option<&File>) -> Result<(), String> {
+fn write(folder: &WorkingFolder, path: &Path, bytes: &[u8], like: Option<&File>) -> Result<(), String> {
     let name = path.file_name().ok_or_else(|| format!("{} is no file's name", path.display()))?;
     let parent = folder.made(path.parent().unwrap_or(Path::new("")))?;
     let (beside, file) = beside(&parent, path)?;

@@ -15,21 +15,21 @@ use std::path::{Component, Path, PathBuf};
 const TRIES: u32 = 16;
 
 /// Why there is no file to be read.
-pub(super) enum Closed {
+pub(super) enum OpenFailure {
     /// Nothing has that name.
     Missing,
     /// In words.
     Other(String),
 }
 
-pub(super) struct Folder {
+pub(super) struct WorkingFolder {
     path: PathBuf,
     /// The folder as it was named, before links were followed.
     named: PathBuf,
     handle: OwnedFd,
 }
 
-impl Folder {
+impl WorkingFolder {
     pub(super) fn open(named: &Path) -> io::Result<Self> {
         let path = named.canonicalize()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -61,19 +61,19 @@ impl Folder {
     /// A file to be read. Pipes and devices are none: they could keep us waiting.
     pub(super) fn file(&self, path: &Path) -> Result<File, String> {
         self.regular_file(path).map_err(|closed| match closed {
-            Closed::Missing => words(path, Errno::NOENT),
-            Closed::Other(why) => why,
+            OpenFailure::Missing => words(path, Errno::NOENT),
+            OpenFailure::Other(why) => why,
         })
     }
 
     /// The same, where it matters whether it is there at all.
-    pub(super) fn regular_file(&self, path: &Path) -> Result<File, Closed> {
+    pub(super) fn regular_file(&self, path: &Path) -> Result<File, OpenFailure> {
         let file: File = match self.handle_of(path, OFlags::RDONLY | OFlags::NONBLOCK) {
             Ok(handle) => handle.into(),
-            Err(Errno::NOENT) => return Err(Closed::Missing),
-            Err(errno) => return Err(Closed::Other(words(path, errno))),
+            Err(Errno::NOENT) => return Err(OpenFailure::Missing),
+            Err(errno) => return Err(OpenFailure::Other(words(path, errno))),
         };
-        let other = |why: String| Err(Closed::Other(format!("{}{why}", path.display())));
+        let other = |why: String| Err(OpenFailure::Other(format!("{}{why}", path.display())));
         match file.metadata() {
             Err(why) => other(format!(": {why}")),
             Ok(about) if about.is_dir() => other(" is a folder; use list".to_owned()),
@@ -173,7 +173,7 @@ pub(super) fn words(path: &Path, errno: Errno) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Errno, Folder, OFlags, Path};
+    use super::{Errno, OFlags, Path, WorkingFolder};
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -186,7 +186,7 @@ mod tests {
         fs::write(dir.path().join("sub/file"), "here").unwrap();
         symlink(outside.path(), dir.path().join("out")).unwrap();
         symlink(outside.path().join("secret"), dir.path().join("link")).unwrap();
-        let folder = Folder::open(dir.path()).unwrap();
+        let folder = WorkingFolder::open(dir.path()).unwrap();
         let walked = |path: &str| folder.walked(Path::new(path), OFlags::RDONLY);
         assert!(walked("sub/file").is_ok());
         assert!(walked("./sub/./file").is_ok());

@@ -2,9 +2,9 @@
 //! that is shown.
 
 use super::Arguments;
-use super::folder::{Folder, words};
-use super::spool::{self, Spool};
-use crate::tools::Answer;
+use super::folder::{WorkingFolder, words};
+use super::spool::{self, OutputSpool};
+use crate::tools::ToolAnswer;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -23,7 +23,7 @@ const BYTES: u64 = 1 << 20;
 /// A NUL among the first so many bytes makes a file binary.
 const LOOKED_AT: usize = 8 << 10;
 
-pub(super) fn read(folder: &Folder, given: &Arguments) -> Result<Answer, String> {
+pub(super) fn read(folder: &WorkingFolder, given: &Arguments) -> Result<ToolAnswer, String> {
     let name = given.needed("path")?;
     let first = given.number("offset")?.unwrap_or(1).max(1);
     let limit = given.number("limit")?.unwrap_or(LINES).max(1);
@@ -31,19 +31,19 @@ pub(super) fn read(folder: &Folder, given: &Arguments) -> Result<Answer, String>
     numbered(file, name, first, limit).map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
-fn numbered(file: File, name: &str, first: u64, limit: u64) -> io::Result<Answer> {
+fn numbered(file: File, name: &str, first: u64, limit: u64) -> io::Result<ToolAnswer> {
     let bytes = file.metadata()?.len();
     let mut from = BufReader::with_capacity(64 << 10, file);
     if is_binary(&mut from)? {
-        return Ok(Answer::wrong(format!(
+        return Ok(ToolAnswer::wrong(format!(
             "{name} is a binary file of {bytes} bytes, not text; a command such as file, or hexdump -C in the shell, looks into it"
         )));
     }
     let passed = pass(&mut from, first - 1)?;
     if passed < first - 1 {
-        return Ok(Answer::wrong(format!("{name} has {passed} lines; there is no line {first}")));
+        return Ok(ToolAnswer::wrong(format!("{name} has {passed} lines; there is no line {first}")));
     }
-    let (mut spool, mut held, mut at) = (Spool::new(), Vec::new(), first);
+    let (mut spool, mut held, mut at) = (OutputSpool::new(), Vec::new(), first);
     while at - first < limit && spool.written() < BYTES {
         let Some(length) = spool::next(&mut from, &mut held)? else {
             spool.line(&end(name, at - 1))?;
@@ -86,13 +86,13 @@ const DEPTH: u64 = 2;
 /// The most entries of an answer.
 const MOST: u64 = 2_000;
 
-pub(super) fn list(folder: &Folder, given: &Arguments, cancel: &Cancel) -> Result<Answer, String> {
+pub(super) fn list(folder: &WorkingFolder, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
     let name = given.text("path")?.unwrap_or(".");
     let depth = given.number("depth")?.unwrap_or(DEPTH).max(1);
-    let shown = if given.flag("all")? { Shown::All } else { Shown::Pruned };
-    let walk = Walk { folder, shown, depth: usize::try_from(depth).unwrap_or(usize::MAX) };
+    let shown = if given.flag("all")? { ListingScope::All } else { ListingScope::Pruned };
+    let walk = FolderWalk { folder, shown, depth: usize::try_from(depth).unwrap_or(usize::MAX) };
     let start = folder.inside(name)?;
-    let (mut spool, mut seen, mut ended) = (Spool::new(), 0u64, None);
+    let (mut spool, mut seen, mut ended) = (OutputSpool::new(), 0u64, None);
     walk.visit(&start, &mut |found| {
         if cancel.is_cancelled() {
             ended = Some("[ended early: the call was cancelled]".to_owned());
@@ -105,7 +105,7 @@ pub(super) fn list(folder: &Folder, given: &Arguments, cancel: &Cancel) -> Resul
         if ended.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     if seen == 0 {
-        return Ok(Answer::text(format!(
+        return Ok(ToolAnswer::text(format!(
             "{name} is empty, or .gitignore names all that is in it (all: true shows it)"
         )));
     }
@@ -116,7 +116,7 @@ pub(super) fn list(folder: &Folder, given: &Arguments, cancel: &Cancel) -> Resul
 }
 
 /// One line: the path seen from where the list begins, with what it is.
-fn entry(folder: &Folder, start: &Path, found: &Found) -> String {
+fn entry(folder: &WorkingFolder, start: &Path, found: &FolderEntry) -> String {
     let path = found.path.strip_prefix(start).unwrap_or(&found.path).to_string_lossy().replace('\n', "\\n");
     match found.kind {
         FileType::Directory => format!("{path}/"),
@@ -141,14 +141,14 @@ const MOST_CONTEXT: u64 = 100;
 /// The buffer of a search; a file with a line longer than this is named, not searched.
 const BUFFER: usize = 1 << 20;
 
-pub(super) fn grep(folder: &Folder, given: &Arguments, cancel: &Cancel) -> Result<Answer, String> {
+pub(super) fn grep(folder: &WorkingFolder, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
     let name = given.text("path")?.unwrap_or(".");
     let matcher = matcher(given)?;
     let context = given.number("context")?.unwrap_or(0).min(MOST_CONTEXT) as usize;
     let most = given.number("max")?.unwrap_or(MATCHES).clamp(1, MOST_MATCHES);
     let mut search = Search { folder, matcher, searcher: searcher(context), hits: Hits::new(most, cancel) };
     let start = folder.inside(name)?;
-    let walk = Walk { folder, shown: Shown::Pruned, depth: usize::MAX };
+    let walk = FolderWalk { folder, shown: ListingScope::Pruned, depth: usize::MAX };
     if folder.folder(&start).is_ok() {
         walk.visit(&start, &mut |found| {
             if found.kind == FileType::RegularFile { search.file(&found.path) } else { search.go_on() }
@@ -182,7 +182,7 @@ fn searcher(context: usize) -> Searcher {
 }
 
 struct Search<'a> {
-    folder: &'a Folder,
+    folder: &'a WorkingFolder,
     matcher: RegexMatcher,
     searcher: Searcher,
     hits: Hits<'a>,
@@ -208,7 +208,7 @@ impl Search<'_> {
 
 /// What was found so far.
 struct Hits<'a> {
-    spool: Spool,
+    spool: OutputSpool,
     path: String,
     found: u64,
     most: u64,
@@ -218,7 +218,7 @@ struct Hits<'a> {
 
 impl<'a> Hits<'a> {
     fn new(most: u64, cancel: &'a Cancel) -> Self {
-        Self { spool: Spool::new(), path: String::new(), found: 0, most, left_out: Vec::new(), cancel }
+        Self { spool: OutputSpool::new(), path: String::new(), found: 0, most, left_out: Vec::new(), cancel }
     }
 
     /// One match more than is shown tells that there are more.
@@ -232,9 +232,9 @@ impl<'a> Hits<'a> {
         self.spool.line(&format!("{}{mark}{}{mark}{line}", self.path, number.unwrap_or(0)))
     }
 
-    fn answer(mut self, name: &str) -> io::Result<Answer> {
+    fn answer(mut self, name: &str) -> io::Result<ToolAnswer> {
         if self.found == 0 && self.left_out.is_empty() && !self.cancel.is_cancelled() {
-            return Ok(Answer::text(format!("no line in {name} matches")));
+            return Ok(ToolAnswer::text(format!("no line in {name} matches")));
         }
         if self.is_full() {
             let most = self.most;
@@ -291,7 +291,7 @@ const RULES: usize = 10_000;
 
 /// What is shown of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Shown {
+pub(super) enum ListingScope {
     /// All but what is ignored, and `.git`.
     Pruned,
     /// Everything.
@@ -299,27 +299,27 @@ pub(super) enum Shown {
 }
 
 /// Something in a folder.
-pub(super) struct Found {
+pub(super) struct FolderEntry {
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
 }
 
-pub(super) struct Walk<'a> {
-    pub(super) folder: &'a Folder,
-    pub(super) shown: Shown,
+pub(super) struct FolderWalk<'a> {
+    pub(super) folder: &'a WorkingFolder,
+    pub(super) shown: ListingScope,
     /// How many levels down.
     pub(super) depth: usize,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     /// Visits what is in `start` and below. A folder that cannot be opened is left out, except `start` itself.
     pub(super) fn visit(
         &self,
         start: &Path,
-        see: &mut dyn FnMut(&Found) -> ControlFlow<()>,
+        see: &mut dyn FnMut(&FolderEntry) -> ControlFlow<()>,
     ) -> Result<(), String> {
         let mut rules = Vec::new();
-        if self.shown == Shown::Pruned {
+        if self.shown == ListingScope::Pruned {
             let above: Vec<&Path> = start.ancestors().skip(1).collect();
             rules.extend(above.into_iter().rev().map(|folder| self.rules(folder)));
         }
@@ -334,9 +334,9 @@ impl Walk<'_> {
         entries: Vec<(OsString, FileType)>,
         depth: usize,
         rules: &mut Vec<Gitignore>,
-        see: &mut dyn FnMut(&Found) -> ControlFlow<()>,
+        see: &mut dyn FnMut(&FolderEntry) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if self.shown == Shown::Pruned {
+        if self.shown == ListingScope::Pruned {
             rules.push(self.rules(folder));
         }
         for (name, kind) in entries {
@@ -344,7 +344,7 @@ impl Walk<'_> {
             if self.is_left_out(&name, &path, kind, rules) {
                 continue;
             }
-            let found = Found { path, kind };
+            let found = FolderEntry { path, kind };
             see(&found)?;
             if kind == FileType::Directory
                 && depth < self.depth.min(DEEPEST)
@@ -353,14 +353,14 @@ impl Walk<'_> {
                 self.below(&found.path, entries, depth + 1, rules, see)?;
             }
         }
-        if self.shown == Shown::Pruned {
+        if self.shown == ListingScope::Pruned {
             rules.pop();
         }
         ControlFlow::Continue(())
     }
 
     fn is_left_out(&self, name: &OsStr, path: &Path, kind: FileType, rules: &[Gitignore]) -> bool {
-        if self.shown == Shown::All {
+        if self.shown == ListingScope::All {
             return false;
         }
         let is_folder = kind == FileType::Directory;

@@ -4,10 +4,10 @@
 //! gone with the task's process (see `home`). A keeper stays with it (see `keeper`): when it ends, prints too much, takes
 //! too long, is not wanted any more or we are killed, it and all it started are.
 
-use super::spool::Spool;
-use super::{Arguments, Workshop, allow};
-use crate::sandbox::{self, Environment, Home, Input, Unlinked, family};
-use crate::tools::Answer;
+use super::spool::OutputSpool;
+use super::{Arguments, BuiltinConfig, allow};
+use crate::sandbox::{self, CommandInput, Environment, PrivateHome, Unlinked, family};
+use crate::tools::ToolAnswer;
 use komado_provider::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -33,20 +33,20 @@ const GRACE: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = sandbox::PATIENCE.saturating_mul(3);
 
 pub(super) struct Shell {
-    workshop: Workshop,
+    workshop: BuiltinConfig,
     folder: PathBuf,
     /// Home and temporary files of commands; made for the first one.
-    home: Option<Home>,
+    home: Option<PrivateHome>,
     /// What commands have written; counted from the first one.
-    disk: Option<Disk>,
+    disk: Option<DiskUse>,
 }
 
 impl Shell {
-    pub(super) const fn new(workshop: Workshop, folder: PathBuf) -> Self {
+    pub(super) const fn new(workshop: BuiltinConfig, folder: PathBuf) -> Self {
         Self { workshop, folder, home: None, disk: None }
     }
 
-    pub(super) fn run(&mut self, given: &Arguments, cancel: &Cancel) -> Result<Answer, String> {
+    pub(super) fn run(&mut self, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
         let line = given.needed("command")?;
         if line.trim().is_empty() {
             return Err("shell: command is empty; write a command line".to_owned());
@@ -67,10 +67,11 @@ impl Shell {
     fn command(&mut self, line: &str) -> io::Result<Command> {
         let around = Environment::here();
         let shell = [around.shell().into(), OsString::from("-c"), OsString::from(line)];
-        let home = self.home.take().map_or_else(Home::new, Ok)?;
+        let home = self.home.take().map_or_else(PrivateHome::new, Ok)?;
         let home = self.home.insert(home);
         let reach = around.reach(vec![self.folder.clone()], home);
-        let words = self.workshop.confinement.words(reach, Input::Empty, shell).map_err(io::Error::other)?;
+        let words =
+            self.workshop.confinement.words(reach, CommandInput::Empty, shell).map_err(io::Error::other)?;
         let (program, rest) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(rest).current_dir(&self.folder).stdin(Stdio::null()).process_group(0).env_clear();
@@ -78,11 +79,11 @@ impl Shell {
         Ok(command)
     }
 
-    fn disk(&mut self) -> &mut Disk {
+    fn disk(&mut self) -> &mut DiskUse {
         let home = self.home.as_ref().map(|home| [home.home(), home.temporary()]);
         let folders = std::iter::once(self.folder.clone()).chain(home.into_iter().flatten());
         let most = self.workshop.confinement.limits.disk;
-        self.disk.get_or_insert_with(|| Disk::new(folders.collect(), most))
+        self.disk.get_or_insert_with(|| DiskUse::new(folders.collect(), most))
     }
 
     /// What holds the command's keeper, as its input: the kernel lets go of it when we are killed.
@@ -101,7 +102,7 @@ struct Bounds<'a> {
     timeout: Duration,
     most: u64,
     cancel: &'a Cancel,
-    disk: &'a mut Disk,
+    disk: &'a mut DiskUse,
 }
 
 /// How a command came to its end.
@@ -121,7 +122,7 @@ struct Running {
     /// Tells when it ends.
     exit: OwnedFd,
     output: Option<PipeReader>,
-    spool: Spool,
+    spool: OutputSpool,
     ends_in_line: bool,
 }
 
@@ -133,7 +134,7 @@ impl Running {
         drop(command);
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(exit) => {
-                let (output, spool) = (Some(output), Spool::new());
+                let (output, spool) = (Some(output), OutputSpool::new());
                 Ok(Self { child, tie, exit, output, spool, ends_in_line: true })
             }
             Err(errno) => {
@@ -146,7 +147,7 @@ impl Running {
     }
 
     /// Spools its output until it ends or has to, and says how.
-    fn watched(mut self, mut bounds: Bounds<'_>) -> io::Result<Answer> {
+    fn watched(mut self, mut bounds: Bounds<'_>) -> io::Result<ToolAnswer> {
         let ended = self.followed(&mut bounds);
         let status = self.end()?;
         let mut ended = ended?;
@@ -294,7 +295,7 @@ const DISK_LOOK: Duration = Duration::from_secs(1);
 const PART: u64 = 8;
 
 /// The folders of a task, and what they held.
-pub(super) struct Disk {
+pub(super) struct DiskUse {
     folders: Vec<PathBuf>,
     most: u64,
     /// Bytes in the beginning.
@@ -304,7 +305,7 @@ pub(super) struct Disk {
     looked: Instant,
 }
 
-impl Disk {
+impl DiskUse {
     /// From now on; `most` is 0 for no bound.
     pub(super) fn new(folders: Vec<PathBuf>, most: u64) -> Self {
         let begun = if most == 0 { 0 } else { held(&folders) };
@@ -386,7 +387,7 @@ mod tests {
     #[test]
     fn the_folders_are_added_up_only_when_the_file_system_lost_enough() {
         let dir = tempfile::tempdir().unwrap();
-        let mut disk = Disk::new(vec![dir.path().to_owned()], 1 << 20);
+        let mut disk = DiskUse::new(vec![dir.path().to_owned()], 1 << 20);
         fs::write(dir.path().join("x"), vec![1; 2 << 20]).unwrap();
         let looked = Instant::now().checked_sub(DISK_LOOK).unwrap();
         // What other processes do to the file system must not matter here.

@@ -1,21 +1,21 @@
 //! Where an answer is written: in memory while it is short, in a file without a name when it is long. Whatever bytes come
 //! in, text goes out: what is no UTF-8 becomes `�`, and so does NUL, which some stores and providers do not take.
 
-use crate::tools::{Answer, Body};
+use crate::tools::{ToolAnswer, ToolBody};
 use std::io::{self, BufRead, Seek, Write};
 use tempfile::{SpooledData, SpooledTempFile};
 
 /// The most bytes of an answer that are held.
 const HELD: usize = 32 << 10;
 
-pub(super) struct Spool {
+pub(super) struct OutputSpool {
     file: SpooledTempFile,
     /// The beginning of a character whose end has not come yet.
     begun: Vec<u8>,
     written: u64,
 }
 
-impl Spool {
+impl OutputSpool {
     pub(super) fn new() -> Self {
         Self { file: SpooledTempFile::new(HELD), begun: Vec::new(), written: 0 }
     }
@@ -67,18 +67,18 @@ impl Spool {
     }
 
     /// What was written, as an answer.
-    pub(super) fn answer(mut self, is_error: bool) -> io::Result<Answer> {
+    pub(super) fn answer(mut self, is_error: bool) -> io::Result<ToolAnswer> {
         if !self.begun.is_empty() {
             self.file.write_all("\u{fffd}".as_bytes())?;
         }
         self.file.rewind()?;
         let body = match self.file.into_inner() {
             SpooledData::InMemory(cursor) => {
-                Body::Text(String::from_utf8_lossy(&cursor.into_inner()).into_owned())
+                ToolBody::Text(String::from_utf8_lossy(&cursor.into_inner()).into_owned())
             }
-            SpooledData::OnDisk(file) => Body::File(file),
+            SpooledData::OnDisk(file) => ToolBody::File(file),
         };
-        Ok(Answer { body, is_error })
+        Ok(ToolAnswer { body, is_error })
     }
 }
 
@@ -135,11 +135,11 @@ fn whole(bytes: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::Spool;
+    use super::OutputSpool;
     use std::io::Read;
 
     fn spooled(pieces: &[&[u8]]) -> String {
-        let mut spool = Spool::new();
+        let mut spool = OutputSpool::new();
         for piece in pieces {
             spool.bytes(piece).unwrap();
         }

@@ -12,7 +12,7 @@ const KEYWORDS: &[&str] =
 
 /// A word of a command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Without quotes.
     pub(super) text: String,
     /// As it stands in the line.
@@ -26,7 +26,7 @@ pub(super) struct Word {
 }
 
 /// Every simple command in `line`, also those inside others.
-pub(super) fn commands(line: &str) -> Result<Vec<Vec<Word>>, String> {
+pub(super) fn commands(line: &str) -> Result<Vec<Vec<ShellWord>>, String> {
     let mut parser = Parser { rest: line, found: Vec::new(), heredocs: Vec::new(), depth: 0 };
     parser.list(End::Text)?;
     Ok(parser.found)
@@ -46,7 +46,7 @@ struct Heredoc {
 
 struct Parser<'a> {
     rest: &'a str,
-    found: Vec<Vec<Word>>,
+    found: Vec<Vec<ShellWord>>,
     /// Those whose text begins after this line.
     heredocs: Vec<Heredoc>,
     depth: usize,
@@ -129,14 +129,14 @@ impl Parser<'_> {
         }
     }
 
-    fn close(&mut self, current: &mut Vec<Word>) {
+    fn close(&mut self, current: &mut Vec<ShellWord>) {
         if !current.is_empty() {
             self.found.push(std::mem::take(current));
         }
     }
 
     /// One more word of the current command; keywords are none.
-    fn push(&mut self, current: &mut Vec<Word>) -> Result<(), String> {
+    fn push(&mut self, current: &mut Vec<ShellWord>) -> Result<(), String> {
         let before = self.rest;
         let Some(word) = self.word()? else { return Ok(()) };
         let taken = &before[..before.len() - self.rest.len()];
@@ -162,8 +162,8 @@ impl Parser<'_> {
     }
 
     /// A word; `None` when nothing but line breaks that do not count stood there.
-    fn word(&mut self) -> Result<Option<Word>, String> {
-        let (mut word, mut pattern, before) = (Word::default(), false, self.rest);
+    fn word(&mut self) -> Result<Option<ShellWord>, String> {
+        let (mut word, mut pattern, before) = (ShellWord::default(), false, self.rest);
         while let Some(next) = self.peek() {
             match next {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
@@ -181,22 +181,22 @@ impl Parser<'_> {
                     self.letter(&mut word);
                 }
             }
-            if word == Word::default() {
+            if word == ShellWord::default() {
                 return Ok(None);
             }
         }
         let is_bracket = !word.quoted && ["[", "[[", "{"].contains(&word.text.as_str());
         word.expands |= pattern && !is_bracket;
-        let is_empty = word == Word::default();
+        let is_empty = word == ShellWord::default();
         word.written = before[..before.len() - self.rest.len()].to_owned();
         Ok((!is_empty).then_some(word))
     }
 
-    fn letter(&mut self, word: &mut Word) {
+    fn letter(&mut self, word: &mut ShellWord) {
         word.text.extend(self.next());
     }
 
-    fn escape(&mut self, word: &mut Word) -> Result<(), String> {
+    fn escape(&mut self, word: &mut ShellWord) -> Result<(), String> {
         if self.take("\\\n") {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn single(&mut self, word: &mut Word) -> Result<(), String> {
+    fn single(&mut self, word: &mut ShellWord) -> Result<(), String> {
         self.next();
         let end = self.rest.find('\'').ok_or_else(|| unclear("a ' that is not closed"))?;
         word.text.push_str(&self.rest[..end]);
@@ -216,7 +216,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn double(&mut self, word: &mut Word) -> Result<(), String> {
+    fn double(&mut self, word: &mut ShellWord) -> Result<(), String> {
         self.next();
         word.quoted = true;
         while let Some(next) = self.peek() {
@@ -242,7 +242,7 @@ impl Parser<'_> {
     }
 
     /// `$` and what it brings.
-    fn dollar(&mut self, quoted: bool, word: &mut Word) -> Result<(), String> {
+    fn dollar(&mut self, quoted: bool, word: &mut ShellWord) -> Result<(), String> {
         self.next();
         match self.peek() {
             Some('(') if self.take("((") => self.arithmetic()?,
@@ -297,7 +297,7 @@ impl Parser<'_> {
         if self.rest.starts_with([' ', '\t', '\n', '|']) {
             return Err(unclear("${ with a command"));
         }
-        let mut inside = Word::default();
+        let mut inside = ShellWord::default();
         while let Some(next) = self.peek() {
             match next {
                 '}' if inside.text.ends_with("@P") => return Err(unclear("${…@P}")),
@@ -314,7 +314,7 @@ impl Parser<'_> {
         Err(unclear("a ${ that is not closed"))
     }
 
-    fn backticks(&mut self, quoted: bool, word: &mut Word) -> Result<(), String> {
+    fn backticks(&mut self, quoted: bool, word: &mut ShellWord) -> Result<(), String> {
         self.next();
         let mut inside = String::new();
         loop {
@@ -414,7 +414,7 @@ impl Parser<'_> {
 
     /// Commands in a text that is no line of commands.
     fn expansions(&mut self) -> Result<(), String> {
-        let mut ignored = Word::default();
+        let mut ignored = ShellWord::default();
         while let Some(next) = self.peek() {
             match next {
                 '\\' => drop((self.next(), self.next())),

@@ -1,11 +1,11 @@
 //! When a bound is reached the model is asked once more: what was done, and what is open. Nothing is carried out any more.
 
-use super::Kit;
-use super::mark::{ABOUT, Answered, Mark};
-use crate::limits::Reached;
-use crate::mind::Mind;
+use super::TaskContext;
+use super::mark::{ABOUT, AnsweredCount, TaskMark};
+use crate::limits::LimitReached;
+use crate::model_session::ModelSession;
 use crate::playbook;
-use crate::progress::Progress;
+use crate::progress::TaskProgress;
 use crate::{Error, Result};
 use komado_core::journal::Entry;
 use komado_core::message::{Call, Message};
@@ -16,7 +16,11 @@ const NOT_RUN: &str = "[not run: the task has reached its bounds]";
 
 /// The reason, and what the model says of the work so far. A model that cannot be asked any more does not keep a task from
 /// ending.
-pub(super) fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached) -> Result<String> {
+pub(super) fn say<'e>(
+    mind: &mut dyn ModelSession<'e>,
+    kit: &TaskContext<'_>,
+    reached: &LimitReached,
+) -> Result<String> {
     let mut root = mind.open(kit.session, &ThreadId::root())?;
     answer_calls(&mut root)?;
     root.say(Message::text(Role::User, question(reached)))?;
@@ -29,7 +33,7 @@ pub(super) fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached)
             turned.message.words()
         }
         Err(why) => {
-            (kit.tell)(Progress::Trouble { why: why.to_string() });
+            (kit.tell)(TaskProgress::Trouble { why: why.to_string() });
             String::new()
         }
     };
@@ -38,7 +42,7 @@ pub(super) fn say<'e>(mind: &mut dyn Mind<'e>, kit: &Kit<'_>, reached: &Reached)
     Ok(if summary.is_empty() { reached.to_string() } else { format!("{reached}\n\n{summary}") })
 }
 
-fn question(reached: &Reached) -> String {
+fn question(reached: &LimitReached) -> String {
     format!(
         "The task ends here: {reached}. Call no tool any more. Write a summary for whoever goes on: what was done, where, and \
          what is open."
@@ -64,14 +68,14 @@ fn not_run(call: &Call) -> Message {
 }
 
 /// To let the task go on gives it as much again: what it took so far does not count then.
-fn begin_anew<'e>(mind: &dyn Mind<'e>, kit: &Kit<'_>, root: &mut Thread<'_>) -> Result<()> {
+fn begin_anew<'e>(mind: &dyn ModelSession<'e>, kit: &TaskContext<'_>, root: &mut Thread<'_>) -> Result<()> {
     root.settle()?;
-    let answered = Answered::of_session(mind.engine(), kit.session)?;
-    let mark = Mark {
+    let answered = AnsweredCount::of_session(mind.engine(), kit.session)?;
+    let mark = TaskMark {
         spent_ms: 0,
         turns_from: answered.turns,
         tokens_from: answered.tokens,
-        ..Mark::of(root)?.unwrap_or_default()
+        ..TaskMark::of(root)?.unwrap_or_default()
     };
     root.note(ABOUT, mark.raw()?).map_err(Error::from)?;
     Ok(())

@@ -5,13 +5,13 @@
 //! child thread, so the worker that takes a task up looks at the notes of all of them.
 
 use crate::Result;
-use crate::limits::{Limits, Toll};
+use crate::limits::{LimitsUsed, TaskLimits};
 use crate::task::Task;
 use komado_core::journal::Entry;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::{Kind, SessionId, ThreadId};
 use komado_engine::{Engine, Error, Thread};
-use komado_store::Mode;
+use komado_store::OpenMode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -23,7 +23,7 @@ pub const ABOUT: &str = "task";
 
 /// Where work stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Mark {
+pub struct TaskMark {
     /// One line about the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -53,7 +53,7 @@ pub struct Mark {
     pub tokens_from: u64,
 }
 
-impl Mark {
+impl TaskMark {
     /// Of a task that is about to be told.
     pub(super) fn about(task: &Task) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Mark {
     }
 
     /// As a note.
-    pub fn raw(&self) -> Result<Raw> {
+    pub fn raw(&self) -> Result<RawJson> {
         note(self)
     }
 
@@ -81,7 +81,7 @@ impl Mark {
     pub fn of_session(engine: &Engine, session: &SessionId) -> Result<Option<Self>> {
         let mut whole: Option<Self> = None;
         for header in engine.store().threads(session)? {
-            let thread = engine.open(session, &header.thread, Mode::Read)?;
+            let thread = engine.open(session, &header.thread, OpenMode::Read)?;
             let Some(mark) = Self::of(&thread)? else { continue };
             whole = Some(match whole {
                 Some(before) => before.and(mark),
@@ -113,8 +113,8 @@ impl Mark {
 }
 
 /// A value as it is noted.
-pub(super) fn note(value: &impl Serialize) -> Result<Raw> {
-    let text = serde_json::to_string(value).and_then(Raw::parse);
+pub(super) fn note(value: &impl Serialize) -> Result<RawJson> {
+    let text = serde_json::to_string(value).and_then(RawJson::parse);
     Ok(text.map_err(std::io::Error::from)?)
 }
 
@@ -140,12 +140,12 @@ const JOB_NOTE: &str = "job";
 /// Notes in its session what a task is, unless that was done. False when the session was closed before a word could be said
 /// anything of it: then nothing can be noted, either.
 pub fn keep(engine: &Engine, session: &SessionId, task: &Task) -> Result<bool> {
-    let mut root = engine.open(session, &ThreadId::root(), Mode::Amend)?;
+    let mut root = engine.open(session, &ThreadId::root(), OpenMode::Amend)?;
     if root.noted(JOB_NOTE)?.is_some() {
         return Ok(true);
     }
     if root.view().closed().is_some() {
-        return Ok(Mark::of(&root)?.is_some());
+        return Ok(TaskMark::of(&root)?.is_some());
     }
     root.note(JOB_NOTE, note(task)?)?;
     root.settle()?;
@@ -162,19 +162,19 @@ pub fn kept(root: &Thread<'_>) -> Result<Option<Task>> {
 /// Requests of a task that the model answered, and what they took. Not those that the row of its session counts beside
 /// them: answers that were lost, and summaries. What a task may take is the same whether or not it was killed on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Answered {
+pub(super) struct AnsweredCount {
     pub(super) turns: u64,
     pub(super) tokens: u64,
     /// Calls that were answered.
     pub(super) calls: u64,
 }
 
-impl Answered {
+impl AnsweredCount {
     /// As the journals of a session say, one entry at a time.
     pub(super) fn of_session(engine: &Engine, session: &SessionId) -> Result<Self> {
         let mut sum = Self::default();
         for header in engine.store().threads(session)? {
-            let thread = engine.open(session, &header.thread, Mode::Read)?;
+            let thread = engine.open(session, &header.thread, OpenMode::Read)?;
             for seq in header.base_seq() + 1..=thread.last() {
                 match thread.source().head(seq).map_err(Error::from)?.kind {
                     Kind::Tool => sum.calls += 1,
@@ -195,9 +195,9 @@ impl Answered {
     }
 }
 
-impl Toll {
+impl LimitsUsed {
     /// What was taken before counts, less what was before a retry.
-    pub(super) fn after(limits: Limits, mark: &Mark, before: &Answered) -> Self {
+    pub(super) fn after(limits: TaskLimits, mark: &TaskMark, before: &AnsweredCount) -> Self {
         let mut toll = Self::new(limits);
         toll.spent = Duration::from_millis(mark.spent_ms);
         toll.turns = before.turns.saturating_sub(mark.turns_from);
@@ -213,10 +213,11 @@ mod tests {
 
     #[test]
     fn what_was_seen_in_any_thread_was_seen() {
-        let mark = |seen: &str, spent_ms| Mark { seen: Some(seen.to_owned()), spent_ms, ..Mark::default() };
+        let mark =
+            |seen: &str, spent_ms| TaskMark { seen: Some(seen.to_owned()), spent_ms, ..TaskMark::default() };
         assert_eq!(mark("99", 5).and(mark("100", 3)), mark("100", 5));
-        assert_eq!(Mark::default().and(mark("7", 0)), mark("7", 0));
-        let anew = Mark { turns_from: 4, ..Mark::default() };
+        assert_eq!(TaskMark::default().and(mark("7", 0)), mark("7", 0));
+        let anew = TaskMark { turns_from: 4, ..TaskMark::default() };
         assert_eq!(
             anew.clone().and(mark("7", 50)).spent_ms,
             0,
@@ -229,42 +230,42 @@ mod tests {
 #[cfg(test)]
 mod toll_tests {
     use super::*;
-    use crate::limits::Reached;
+    use crate::limits::LimitReached;
 
-    fn toll(limits: Limits) -> Toll {
-        Toll::after(limits, &Mark::default(), &Answered::default())
+    fn toll(limits: TaskLimits) -> LimitsUsed {
+        LimitsUsed::after(limits, &TaskMark::default(), &AnsweredCount::default())
     }
 
     #[test]
     fn errors_count_only_in_a_row() {
-        let mut toll = toll(Limits { errors: 2, ..Limits::default() });
+        let mut toll = toll(TaskLimits { errors: 2, ..TaskLimits::default() });
         toll.call(Some("first".into()));
         toll.call(None);
         toll.call(Some("second".into()));
         assert_eq!(toll.reached(), None);
         toll.call(Some("third".into()));
-        assert_eq!(toll.reached(), Some(Reached::Errors(2, "third".into())));
+        assert_eq!(toll.reached(), Some(LimitReached::Errors(2, "third".into())));
     }
 
     #[test]
     fn what_others_took_counts_and_what_was_before_a_retry_does_not() {
-        let limits = Limits { turns: Some(5), tokens: Some(100), ..Limits::default() };
-        let before = Answered { turns: 9, tokens: 150, calls: 0 };
-        let toll = Toll::after(limits, &Mark::default(), &before);
-        assert_eq!(toll.reached(), Some(Reached::Turns(5)));
-        let mark = Mark { turns_from: 9, tokens_from: 150, ..Mark::default() };
-        let mut toll = Toll::after(limits, &mark, &before);
+        let limits = TaskLimits { turns: Some(5), tokens: Some(100), ..TaskLimits::default() };
+        let before = AnsweredCount { turns: 9, tokens: 150, calls: 0 };
+        let toll = LimitsUsed::after(limits, &TaskMark::default(), &before);
+        assert_eq!(toll.reached(), Some(LimitReached::Turns(5)));
+        let mark = TaskMark { turns_from: 9, tokens_from: 150, ..TaskMark::default() };
+        let mut toll = LimitsUsed::after(limits, &mark, &before);
         assert_eq!(toll.reached(), None);
         toll.turn(100);
-        assert_eq!(toll.reached(), Some(Reached::Tokens(100)));
+        assert_eq!(toll.reached(), Some(LimitReached::Tokens(100)));
     }
 
     #[test]
     fn time_counts_from_the_first_worker_on() {
-        let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
-        let mark = Mark { spent_ms: 60_000, ..Mark::default() };
+        let limits = TaskLimits { time: Some(Duration::from_secs(60)), ..TaskLimits::default() };
+        let mark = TaskMark { spent_ms: 60_000, ..TaskMark::default() };
         assert_eq!(toll(limits).reached(), None);
-        let toll = Toll::after(limits, &mark, &Answered::default());
-        assert_eq!(toll.reached(), Some(Reached::Time(Duration::from_secs(60))));
+        let toll = LimitsUsed::after(limits, &mark, &AnsweredCount::default());
+        assert_eq!(toll.reached(), Some(LimitReached::Time(Duration::from_secs(60))));
     }
 }

@@ -3,20 +3,20 @@
 //! The watch gives an order here; the handler follows it between two steps. A step that takes long is ended: at once
 //! when the task is stopped, after a grace when it shall only rest, since what it does may be of use to the next worker.
 
-use super::{Shared, Tell};
-use crate::progress::{Order, Progress};
-use crate::source::{self, Comment};
+use super::{ProgressListener, SharedSource};
+use crate::progress::{TaskOrder, TaskProgress};
+use crate::source::{self, TaskComment};
 use crate::task::Task;
 use komado_core::session::State;
 use komado_engine::Engine;
 use komado_provider::Cancel;
-use komado_store::{Error as Store, Query, Taken};
+use komado_store::{Error as Store, SessionQuery, TakenJob};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Orders to one task.
-pub struct Orders {
+pub struct TaskOrders {
     state: Mutex<OrdersState>,
     bell: Condvar,
     cancel: Cancel,
@@ -25,33 +25,33 @@ pub struct Orders {
 
 #[derive(Default)]
 struct OrdersState {
-    order: Option<Order>,
+    order: Option<TaskOrder>,
     /// When the step under way is ended.
     due: Option<Instant>,
-    comments: Vec<Comment>,
+    comments: Vec<TaskComment>,
     /// The last comment that was taken in, once that is known.
     seen: Option<Option<String>>,
     is_over: bool,
 }
 
-impl Orders {
+impl TaskOrders {
     /// None yet. A step under way may take `grace` before it is ended.
     pub fn new(grace: Duration) -> Self {
         Self { state: Mutex::default(), bell: Condvar::new(), cancel: Cancel::default(), grace }
     }
 
     /// Gives one. To stop is more than to rest, and to rest is more than to leave it to another worker.
-    pub fn give(&self, order: Order) {
+    pub fn give(&self, order: TaskOrder) {
         let mut state = self.lock();
         if state.order.as_ref().is_some_and(|given| weight(given) >= weight(&order)) {
             return;
         }
         let now = Instant::now();
         state.due = match order {
-            Order::Stop(_) => Some(now),
+            TaskOrder::Stop(_) => Some(now),
             // Nothing was begun that would be lost: tools are being made ready.
-            Order::Pause(_) | Order::Leave(_) if state.seen.is_none() => Some(now),
-            Order::Pause(_) | Order::Leave(_) => now.checked_add(self.grace),
+            TaskOrder::Pause(_) | TaskOrder::Leave(_) if state.seen.is_none() => Some(now),
+            TaskOrder::Pause(_) | TaskOrder::Leave(_) => now.checked_add(self.grace),
         };
         state.order = Some(order);
         if state.due == Some(now) {
@@ -61,7 +61,7 @@ impl Orders {
     }
 
     /// The one that stands.
-    pub fn now(&self) -> Option<Order> {
+    pub fn now(&self) -> Option<TaskOrder> {
         self.lock().order.clone()
     }
 
@@ -87,7 +87,7 @@ impl Orders {
     }
 
     /// Brings comments.
-    pub fn bring(&self, comments: Vec<Comment>) {
+    pub fn bring(&self, comments: Vec<TaskComment>) {
         let mut state = self.lock();
         if let Some(last) = comments.last() {
             state.seen = Some(Some(last.id.clone()));
@@ -96,7 +96,7 @@ impl Orders {
     }
 
     /// The comments that came, in order.
-    pub fn comments(&self) -> Vec<Comment> {
+    pub fn comments(&self) -> Vec<TaskComment> {
         std::mem::take(&mut self.lock().comments)
     }
 
@@ -143,11 +143,11 @@ impl Orders {
     }
 }
 
-const fn weight(order: &Order) -> u8 {
+const fn weight(order: &TaskOrder) -> u8 {
     match order {
-        Order::Leave(_) => 1,
-        Order::Pause(_) => 2,
-        Order::Stop(_) => 3,
+        TaskOrder::Leave(_) => 1,
+        TaskOrder::Pause(_) => 2,
+        TaskOrder::Stop(_) => 3,
     }
 }
 
@@ -160,28 +160,28 @@ const fn weight(order: &Order) -> u8 {
 const OFTEN: Duration = Duration::from_secs(2);
 
 /// What is watched, and how often.
-pub struct Vigil<'v> {
+pub struct TaskWatch<'v> {
     /// The store with the queue.
     pub engine: &'v Engine,
     /// The job.
-    pub taken: &'v Taken,
+    pub taken: &'v TakenJob,
     /// The task.
     pub task: &'v Task,
     /// Its tracker.
-    pub source: &'v Shared,
+    pub source: &'v SharedSource,
     /// How long the job is hidden from others after it was kept.
     pub hidden: Duration,
     /// How often the tracker is asked.
     pub poll: Duration,
     /// Where orders are given.
-    pub orders: &'v Orders,
+    pub orders: &'v TaskOrders,
     /// Hears what goes wrong.
-    pub tell: Tell<'v>,
+    pub tell: ProgressListener<'v>,
 }
 
 /// Watches until the task came to rest. A tracker may take its time to answer, and so it is asked by another thread: the
 /// job is kept meanwhile, to the last answer.
-pub fn watch(vigil: &Vigil<'_>) {
+pub fn watch(vigil: &TaskWatch<'_>) {
     let often = OFTEN.min(vigil.hidden / 3).min(vigil.poll);
     let mut kept = Instant::now();
     std::thread::scope(|scope| {
@@ -201,7 +201,7 @@ pub fn watch(vigil: &Vigil<'_>) {
 }
 
 /// Asks the tracker now and again.
-fn follow(vigil: &Vigil<'_>) {
+fn follow(vigil: &TaskWatch<'_>) {
     let mut tracker = Tracker { is_away: false };
     let mut asked = Instant::now();
     while vigil.orders.wait(vigil.poll.saturating_sub(asked.elapsed())) {
@@ -215,7 +215,11 @@ fn follow(vigil: &Vigil<'_>) {
 
 /// Asks the tracker once, and brings the comments that are new; gives why the task is not wanted any more, if so. Of two
 /// who ask at the same time the second asks after what the first one heard: nothing is brought twice.
-pub(super) fn ask(source: &Shared, task: &Task, orders: &Orders) -> Result<Option<String>, source::Error> {
+pub(super) fn ask(
+    source: &SharedSource,
+    task: &Task,
+    orders: &TaskOrders,
+) -> Result<Option<String>, source::Error> {
     let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(seen) = orders.listening() else { return Ok(None) };
     let look = source.look(task, seen.as_deref())?;
@@ -229,25 +233,25 @@ struct Tracker {
 }
 
 impl Tracker {
-    fn ask(&mut self, vigil: &Vigil<'_>) {
+    fn ask(&mut self, vigil: &TaskWatch<'_>) {
         match ask(vigil.source, vigil.task, vigil.orders) {
             Ok(unwanted) => {
                 self.is_away = false;
                 if let Some(why) = unwanted {
-                    vigil.orders.give(Order::Stop(why));
+                    vigil.orders.give(TaskOrder::Stop(why));
                 }
             }
             // Once is enough, however long it lasts.
             Err(why) if !self.is_away => {
                 self.is_away = true;
-                (vigil.tell)(Progress::Trouble { why: why.to_string() });
+                (vigil.tell)(TaskProgress::Trouble { why: why.to_string() });
             }
             Err(_) => {}
         }
     }
 }
 
-impl Vigil<'_> {
+impl TaskWatch<'_> {
     fn keep(&self, kept: &mut Instant) {
         let store = self.engine.store();
         let order = match store.keep(self.taken, self.hidden) {
@@ -256,22 +260,22 @@ impl Vigil<'_> {
                 return;
             }
             Err(Store::NotYours(_)) => match self.engine.is_queued(&self.taken.job.session) {
-                Ok(false) => Order::Stop("it was taken out of the queue".into()),
-                Ok(true) => Order::Leave("another worker has it".into()),
+                Ok(false) => TaskOrder::Stop("it was taken out of the queue".into()),
+                Ok(true) => TaskOrder::Leave("another worker has it".into()),
                 Err(_) if kept.elapsed() < self.hidden => return,
-                Err(why) => Order::Leave(why.to_string()),
+                Err(why) => TaskOrder::Leave(why.to_string()),
             },
             Err(_) if kept.elapsed() < self.hidden => return,
-            Err(why) => Order::Leave(format!("the queue was out of reach for too long: {why}")),
+            Err(why) => TaskOrder::Leave(format!("the queue was out of reach for too long: {why}")),
         };
         self.orders.give(order);
     }
 
     fn look_at_row(&self) {
-        let query = Query { id: Some(self.taken.job.session.clone()), ..Query::default() };
+        let query = SessionQuery { id: Some(self.taken.job.session.clone()), ..SessionQuery::default() };
         let rows = self.engine.store().sessions(&query).unwrap_or_default();
         if rows.iter().any(|row| row.status == State::Paused) {
-            self.orders.give(Order::Pause("somebody paused it".into()));
+            self.orders.give(TaskOrder::Pause("somebody paused it".into()));
         }
     }
 }
@@ -282,23 +286,23 @@ mod tests {
 
     #[test]
     fn to_stop_is_more_than_to_rest_and_ends_a_step_at_once() {
-        let orders = Orders::new(Duration::from_secs(3_600));
+        let orders = TaskOrders::new(Duration::from_secs(3_600));
         orders.listen(None);
-        orders.give(Order::Leave("a".into()));
-        orders.give(Order::Pause("b".into()));
-        orders.give(Order::Leave("c".into()));
-        assert_eq!(orders.now(), Some(Order::Pause("b".into())));
+        orders.give(TaskOrder::Leave("a".into()));
+        orders.give(TaskOrder::Pause("b".into()));
+        orders.give(TaskOrder::Leave("c".into()));
+        assert_eq!(orders.now(), Some(TaskOrder::Pause("b".into())));
         assert!(!orders.cancel().is_cancelled(), "there is grace");
-        orders.give(Order::Stop("d".into()));
-        assert_eq!(orders.now(), Some(Order::Stop("d".into())));
+        orders.give(TaskOrder::Stop("d".into()));
+        assert_eq!(orders.now(), Some(TaskOrder::Stop("d".into())));
         assert!(orders.cancel().is_cancelled());
     }
 
     #[test]
     fn a_step_that_outlives_its_grace_is_ended() {
-        let orders = Orders::new(Duration::from_millis(1));
+        let orders = TaskOrders::new(Duration::from_millis(1));
         orders.listen(None);
-        orders.give(Order::Pause("rest".into()));
+        orders.give(TaskOrder::Pause("rest".into()));
         assert!(!orders.cancel().is_cancelled(), "there is grace");
         assert!(orders.wait(Duration::from_secs(60)));
         assert!(orders.cancel().is_cancelled());
@@ -308,19 +312,19 @@ mod tests {
 
     #[test]
     fn a_task_that_does_not_come_to_rest_when_it_is_stopped_is_stuck_and_one_that_does_is_not() {
-        let stuck = Orders::new(Duration::ZERO);
-        stuck.give(Order::Stop("enough".into()));
+        let stuck = TaskOrders::new(Duration::ZERO);
+        stuck.give(TaskOrder::Stop("enough".into()));
         assert!(stuck.is_stuck(Duration::from_millis(1)));
-        let rests = Orders::new(Duration::ZERO);
-        rests.give(Order::Stop("enough".into()));
+        let rests = TaskOrders::new(Duration::ZERO);
+        rests.give(TaskOrder::Stop("enough".into()));
         rests.over();
         assert!(!rests.is_stuck(Duration::from_millis(1)));
     }
 
     #[test]
     fn what_only_makes_ready_is_broken_off_at_once() {
-        let orders = Orders::new(Duration::from_secs(3_600));
-        orders.give(Order::Leave("its worker ends".into()));
+        let orders = TaskOrders::new(Duration::from_secs(3_600));
+        orders.give(TaskOrder::Leave("its worker ends".into()));
         assert!(orders.cancel().is_cancelled());
     }
 }
@@ -328,11 +332,11 @@ mod tests {
 #[cfg(test)]
 mod watch_tests {
     use super::*;
-    use crate::source::{Ended, Error, Look, Source};
+    use crate::source::{Error, SourceEnd, TaskNews, TaskSource};
     use komado_core::SessionId;
     use komado_core::session::TaskKey;
     use komado_engine::Clock;
-    use komado_store::{Holder, Job, MemoryStore, Outcome};
+    use komado_store::{Holder, Job, JobOutcome, MemoryStore};
     use std::sync::{Arc, Mutex};
 
     struct Noon;
@@ -346,23 +350,23 @@ mod watch_tests {
     /// A tracker that answers only once somebody has seen that its job is gone.
     struct Slow {
         engine: Engine,
-        taken: Taken,
-        orders: Arc<Orders>,
+        taken: TakenJob,
+        orders: Arc<TaskOrders>,
         is_over: bool,
     }
 
-    impl Source for Slow {
-        fn look(&mut self, _: &Task, _: Option<&str>) -> Result<Look, Error> {
+    impl TaskSource for Slow {
+        fn look(&mut self, _: &Task, _: Option<&str>) -> Result<TaskNews, Error> {
             if self.is_over {
                 self.orders.over();
             }
-            self.engine.store().finish(&self.taken, &Outcome::Done).unwrap();
+            self.engine.store().finish(&self.taken, &JobOutcome::Done).unwrap();
             let until = Instant::now() + Duration::from_secs(60);
             while self.orders.now().is_none() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(20));
             }
             self.orders.over();
-            Ok(Look::default())
+            Ok(TaskNews::default())
         }
 
         fn waiting(&mut self, _: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
@@ -377,7 +381,7 @@ mod watch_tests {
             Ok(())
         }
 
-        fn end(&mut self, _: &Task, _: Ended) -> Result<(), Error> {
+        fn end(&mut self, _: &Task, _: SourceEnd) -> Result<(), Error> {
             Ok(())
         }
     }
@@ -391,7 +395,7 @@ mod watch_tests {
     }
 
     /// What is ordered while the tracker is slow; `is_over` when the task comes to rest meanwhile.
-    fn ordered(is_over: bool) -> Option<Order> {
+    fn ordered(is_over: bool) -> Option<TaskOrder> {
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Noon));
         let (session, body) = (SessionId::new("s1").unwrap(), String::new());
         let job = Job { session, key: "k".into(), user: None, body, at: engine.now() };
@@ -399,11 +403,11 @@ mod watch_tests {
         let holder = Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() };
         let hidden = Duration::from_secs(60);
         let taken = engine.store().take(&holder, hidden).unwrap().unwrap();
-        let orders = Arc::new(Orders::new(Duration::ZERO));
+        let orders = Arc::new(TaskOrders::new(Duration::ZERO));
         orders.listen(None);
         let slow =
             Slow { engine: engine.clone(), taken: taken.clone(), orders: Arc::clone(&orders), is_over };
-        watch(&Vigil {
+        watch(&TaskWatch {
             engine: &engine,
             taken: &taken,
             task: &task(),
@@ -418,11 +422,11 @@ mod watch_tests {
 
     #[test]
     fn a_job_is_kept_while_its_tracker_takes_its_time() {
-        assert_eq!(ordered(false), Some(Order::Stop("it was taken out of the queue".into())));
+        assert_eq!(ordered(false), Some(TaskOrder::Stop("it was taken out of the queue".into())));
     }
 
     #[test]
     fn a_job_is_kept_also_when_only_the_tracker_is_still_waited_for() {
-        assert_eq!(ordered(true), Some(Order::Stop("it was taken out of the queue".into())));
+        assert_eq!(ordered(true), Some(TaskOrder::Stop("it was taken out of the queue".into())));
     }
 }

@@ -1,10 +1,10 @@
 //! What is in the way of a task: something that may pass, something that will not, or another process that holds it.
 
-use super::Verdict;
+use super::TaskOutcome;
 use crate::Error;
 use crate::source;
 use komado_engine::Error as Engine;
-use komado_engine::exchange::Why;
+use komado_engine::exchange::UnansweredReason;
 use komado_provider::SendError;
 use komado_store::Error as Store;
 
@@ -39,19 +39,19 @@ impl Trouble {
     }
 
     /// What it comes to where nothing can be ended.
-    pub(super) fn verdict(self) -> Verdict {
+    pub(super) fn verdict(self) -> TaskOutcome {
         match self {
-            Self::Elsewhere(why) => Verdict::Left(why),
-            Self::MayPass(why) | Self::ForGood(why) => Verdict::Again(why),
+            Self::Elsewhere(why) => TaskOutcome::Left(why),
+            Self::MayPass(why) | Self::ForGood(why) => TaskOutcome::Again(why),
         }
     }
 }
 
 /// True when the model's server will say the same every time: the key, the model or the request is wrong.
-fn is_final(why: &Why) -> bool {
+fn is_final(why: &UnansweredReason) -> bool {
     match why {
-        Why::Refused { status, .. } => !matches!(status, 200..300 | 408 | 425 | 429 | 500..),
-        Why::Send(SendError::Tls { .. } | SendError::Redirected { .. }) => true,
+        UnansweredReason::Refused { status, .. } => !matches!(status, 200..300 | 408 | 425 | 429 | 500..),
+        UnansweredReason::Send(SendError::Tls { .. } | SendError::Redirected { .. }) => true,
         _ => false,
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn refused(status: u16) -> Error {
-        let why = Why::Refused { url: "http://model".into(), status, body: "no".into() };
+        let why = UnansweredReason::Refused { url: "http://model".into(), status, body: "no".into() };
         Error::Engine(Engine::Unanswered { seq: 3, why })
     }
 

@@ -4,8 +4,8 @@
 //! in the current folder first), with an environment of its own. Its standard error is read all the time and only its end is
 //! kept: it is what explains a failure, and unread it would stop the server.
 
-use super::How;
-use crate::sandbox::{self, Environment, Home, Input, Sandbox};
+use super::McpTransport;
+use crate::sandbox::{self, CommandInput, Environment, PrivateHome, Sandbox};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -34,22 +34,22 @@ const FOLDER: &str = "{folder}";
 const SCRIPTS: &[&str] = &["py", "js", "mjs", "cjs", "ts", "mts", "rb", "php", "pl", "jar", "sh"];
 
 /// A server's process. It is ended when this is dropped; who wants to know how it ended asks for [`fate`](Self::fate).
-pub(super) struct Process {
+pub(super) struct McpProcess {
     leave: oneshot::Sender<()>,
     watch: JoinHandle<String>,
     heard: Arc<Mutex<VecDeque<u8>>>,
 }
 
-impl Process {
+impl McpProcess {
     /// Starts it: with its standard output and input, to be spoken to.
-    pub(super) fn start(how: &How) -> Result<(Self, ChildStdout, ChildStdin), String> {
-        let How::Command { program, confinement, .. } = how else {
+    pub(super) fn start(how: &McpTransport) -> Result<(Self, ChildStdout, ChildStdin), String> {
+        let McpTransport::Command { program, confinement, .. } = how else {
             return Err("it is not started here".to_owned());
         };
         let does_not = |why: &dyn std::fmt::Display| {
             format!("{program:?} does not start: {why}; is it installed, and in the PATH of the worker?")
         };
-        let home = Home::new().map_err(|why| does_not(&why))?;
+        let home = PrivateHome::new().map_err(|why| does_not(&why))?;
         let mut command = command(how, &home)?;
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|why| does_not(&why))?;
@@ -98,7 +98,7 @@ impl Drop for Group {
 /// Waits for the end of a process, or brings it about; says how it ended.
 async fn watch(
     mut child: Child,
-    home: Home,
+    home: PrivateHome,
     left: oneshot::Receiver<()>,
     listener: JoinHandle<()>,
     grace: Duration,
@@ -149,8 +149,8 @@ fn last_lines(heard: &Mutex<VecDeque<u8>>) -> String {
 }
 
 /// The program with its arguments, environment and confinement.
-fn command(how: &How, home: &Home) -> Result<Command, String> {
-    let How::Command { program, args, env, folder, work, confinement } = how else {
+fn command(how: &McpTransport, home: &PrivateHome) -> Result<Command, String> {
+    let McpTransport::Command { program, args, env, folder, work, confinement } = how else {
         return Err("it is not started here".to_owned());
     };
     let work = work.as_ref().map(|work| work.canonicalize().unwrap_or_else(|_| work.clone()));
@@ -169,7 +169,7 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
     reach.programs.extend(around.programs_of(program));
     reach.read.extend(words.iter().skip(1).filter_map(|word| named(word, around.home())));
     let words = words.into_iter().map(OsString::from);
-    let words = confinement.words(reach, Input::Relayed, words).map_err(|why| why.to_string())?;
+    let words = confinement.words(reach, CommandInput::Relayed, words).map_err(|why| why.to_string())?;
     let (first, rest) = words.split_first().ok_or("it has no program")?;
     let mut command = Command::new(first);
     command.args(rest).current_dir(&place).env_clear();
@@ -183,7 +183,7 @@ fn command(how: &How, home: &Home) -> Result<Command, String> {
 
 /// A folder to start in that holds nothing. Programs of Node look for packages in the folders above, up to the first that
 /// has some of its own.
-fn private(home: &Home) -> io::Result<PathBuf> {
+fn private(home: &PrivateHome) -> io::Result<PathBuf> {
     let place = home.home().join("server");
     std::fs::create_dir_all(place.join("node_modules"))?;
     Ok(place)

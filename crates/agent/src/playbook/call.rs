@@ -4,15 +4,15 @@
 //! process ends, at most one call is in doubt: the first that waits. Where making it twice does no harm it is made again;
 //! else the model is told, and looks for itself.
 
-use super::Next;
-use super::course::Course;
-use super::vars::Form;
+use super::NextStep;
+use super::run::PlaybookRun;
+use super::vars::JsonTemplate;
 use crate::Result;
 use komado_core::journal::Entry;
-use komado_core::message::{Call, CallKind, Message, OWN_CALL, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, OWN_CALL, Role, ToolOutcome};
 use komado_core::{Kind, Seq};
 use komado_engine::Thread;
-use komado_engine::output::Output;
+use komado_engine::output::ToolOutput;
 use serde_json::Value;
 use std::time::Instant;
 
@@ -20,13 +20,13 @@ use std::time::Instant;
 const IN_DOUBT: &str = "[no result: the process that made this call ended before it answered. Nobody knows whether it took \
                         effect: look before you make it again.]";
 
-impl<'p> Course<'p, '_, '_> {
+impl<'p> PlaybookRun<'p, '_, '_> {
     /// Carries out the calls of the model's last reply.
     pub(super) fn calls(&mut self) -> Result<&'p str> {
         let mut is_wrong = false;
         while let Some(call) = waiting(self.active())? {
             let thread = self.children.last_mut().unwrap_or(&mut self.root);
-            if let Err(why) = self.hands.between(thread, Next::Other) {
+            if let Err(why) = self.hands.between(thread, NextStep::Other) {
                 if !self.in_doubt {
                     self.note_rest();
                 }
@@ -39,20 +39,20 @@ impl<'p> Course<'p, '_, '_> {
     }
 
     /// Makes one call of the playbook's own.
-    pub(super) fn tool(&mut self, name: &str, args: &Form) -> Result<&'p str> {
+    pub(super) fn tool(&mut self, name: &str, args: &JsonTemplate) -> Result<&'p str> {
         let taken = self.taken.take();
         let arguments = args.fill(&self.vars).map_err(|unset| self.unset(unset))?.to_string();
         let at = match &taken {
             Some(note) => note.at,
             None => {
-                self.between(Next::Other)?;
+                self.between(NextStep::Other)?;
                 self.count_call()?;
                 self.active().last()
             }
         };
         let (id, name) = (self.call_id(at), name.to_owned());
         let call = Call { id, name, arguments, kind: CallKind::Function, extra: None };
-        let message = Message::of(Role::Assistant, vec![Part::Call(call.clone())]);
+        let message = Message::of(Role::Assistant, vec![MessagePart::Call(call.clone())]);
         match taken {
             None => {
                 self.in_doubt = false;
@@ -99,7 +99,7 @@ impl<'p> Course<'p, '_, '_> {
         } else {
             let begun = Instant::now();
             let answer = self.hands.call(thread, call)?;
-            let output = Output {
+            let output = ToolOutput {
                 call_id: call.id.clone(),
                 name: Some(call.name.clone()),
                 is_error: answer.is_error,
@@ -142,14 +142,14 @@ fn answer_to(thread: &Thread<'_>, at: Seq, id: &str) -> Result<Option<(Seq, Mess
 
 /// The answer to a call that has no result, and why.
 pub(crate) fn no_result(call: &Call, why: &str, duration_ms: Option<u64>) -> Message {
-    let outcome = Outcome {
+    let outcome = ToolOutcome {
         call_id: call.id.clone(),
         name: Some(call.name.clone()),
-        content: vec![Part::text(why)],
+        content: vec![MessagePart::text(why)],
         is_error: true,
         output_ref: None,
         duration_ms,
         interrupted: true,
     };
-    Message::of(Role::Tool, vec![Part::Result(outcome)])
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }

@@ -3,26 +3,26 @@
 //! A graph may have holes, which were told: a way that could not be read, an id that two nodes have, a node of no known
 //! type. Behind a hole anything may be, so nothing is told that mending it could undo.
 
-use super::node::{Does, Node, Start};
-use super::read::{Draft, HOLE, among, place_of};
+use super::node::{ChildStart, NodeAction, PlaybookNode};
+use super::read::{HOLE, PlaybookDraft, among, place_of};
 use super::vars::{RESULTS, TASK};
-use super::{Playbook, Problem};
+use super::{Playbook, PlaybookProblemFound};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A graph while it is looked at.
-pub(super) struct Graph<'p> {
+pub(super) struct PlaybookGraph<'p> {
     place: &'p str,
-    draft: &'p Draft,
+    draft: &'p PlaybookDraft,
     /// How deep the settings let child threads nest.
     most: u32,
     /// Every id, and the node that it surely names.
-    ids: BTreeMap<&'p str, Option<&'p Node>>,
-    problems: Vec<Problem>,
+    ids: BTreeMap<&'p str, Option<&'p PlaybookNode>>,
+    problems: Vec<PlaybookProblemFound>,
 }
 
 /// Everything that is wrong with the graph of a playbook, as far as it was read, where threads may be `most` deep.
-pub(super) fn graph(place: &str, draft: &Draft, most: u32) -> Vec<Problem> {
-    let mut graph = Graph { place, draft, most, ids: BTreeMap::new(), problems: Vec::new() };
+pub(super) fn graph(place: &str, draft: &PlaybookDraft, most: u32) -> Vec<PlaybookProblemFound> {
+    let mut graph = PlaybookGraph { place, draft, most, ids: BTreeMap::new(), problems: Vec::new() };
     graph.check_ids();
     graph.check_ways();
     let reached = graph.check_reached();
@@ -32,12 +32,12 @@ pub(super) fn graph(place: &str, draft: &Draft, most: u32) -> Vec<Problem> {
     graph.problems
 }
 
-impl<'p> Graph<'p> {
+impl<'p> PlaybookGraph<'p> {
     fn tell(&mut self, id: &str, why: impl Into<String>) {
-        self.problems.push(Problem { place: place_of(self.place, id), why: why.into() });
+        self.problems.push(PlaybookProblemFound { place: place_of(self.place, id), why: why.into() });
     }
 
-    fn nodes(&self) -> &'p [Node] {
+    fn nodes(&self) -> &'p [PlaybookNode] {
         &self.draft.playbook.nodes
     }
 
@@ -46,17 +46,17 @@ impl<'p> Graph<'p> {
     }
 
     /// The node that an id surely names.
-    fn node(&self, id: &str) -> Option<&'p Node> {
+    fn node(&self, id: &str) -> Option<&'p PlaybookNode> {
         self.ids.get(id).copied().flatten()
     }
 
     /// Those that are surely named, with their ids.
-    fn sure(&self) -> impl Iterator<Item = (&'p str, &'p Node)> {
+    fn sure(&self) -> impl Iterator<Item = (&'p str, &'p PlaybookNode)> {
         self.ids.iter().filter_map(|(id, node)| Some((*id, (*node)?)))
     }
 
     /// True when that is not known some way of a node leads.
-    fn has_hole(&self, node: &Node) -> bool {
+    fn has_hole(&self, node: &PlaybookNode) -> bool {
         node.ways().into_iter().any(|(_, to)| self.node(to).is_none())
     }
 
@@ -75,7 +75,7 @@ impl<'p> Graph<'p> {
         let start = self.start();
         if let Some(near) = self.not_there(start) {
             let why = format!("\"start\" names a node that is not there: {start:?}{near}");
-            self.problems.push(Problem { place: self.place.to_owned(), why });
+            self.problems.push(PlaybookProblemFound { place: self.place.to_owned(), why });
         }
         for node in self.nodes() {
             for (field, to) in node.ways() {
@@ -121,7 +121,8 @@ impl<'p> Graph<'p> {
         for node in self.nodes() {
             node.ways().into_iter().for_each(|(_, to)| back.entry(to).or_default().push(&node.id));
         }
-        let may_end = |node: &&Node| matches!(node.does, Does::End { .. }) || self.has_hole(node);
+        let may_end =
+            |node: &&PlaybookNode| matches!(node.does, NodeAction::End { .. }) || self.has_hole(node);
         let mut waits: Vec<&str> = self.nodes().iter().filter(may_end).map(|node| node.id.as_str()).collect();
         let mut ending: BTreeSet<&str> = waits.iter().copied().collect();
         while let Some(id) = waits.pop() {
@@ -165,18 +166,18 @@ impl<'p> Graph<'p> {
     }
 
     /// How deep child threads are after a node; `None` when that cannot be said.
-    fn depth_after(&mut self, node: &'p Node, depth: u32) -> Option<u32> {
+    fn depth_after(&mut self, node: &'p PlaybookNode, depth: u32) -> Option<u32> {
         match &node.does {
-            Does::Start(start) => {
+            NodeAction::Start(start) => {
                 self.check_depth(node, start, depth + 1);
                 Some(depth + 1)
             }
-            Does::Stop { .. } if depth == 0 => {
+            NodeAction::Stop { .. } if depth == 0 => {
                 self.tell(&node.id, "no \"stelis_start\" stands before it: there is no child thread to end");
                 None
             }
-            Does::Stop { .. } => Some(depth - 1),
-            Does::End { .. } if depth > 0 => {
+            NodeAction::Stop { .. } => Some(depth - 1),
+            NodeAction::End { .. } if depth > 0 => {
                 self.tell(&node.id, "a child thread is still open here: put a \"stelis_end\" before it");
                 None
             }
@@ -185,7 +186,7 @@ impl<'p> Graph<'p> {
     }
 
     /// Its thread may be so deep. Of those inside one that may not be nothing is told: it follows.
-    fn check_depth(&mut self, node: &'p Node, start: &Start, deep: u32) {
+    fn check_depth(&mut self, node: &'p PlaybookNode, start: &ChildStart, deep: u32) {
         if let Some(most) = start.max_depth.filter(|most| deep > *most) {
             self.tell(&node.id, format!("its thread would be {deep} deep, and \"max_depth\" is {most}"));
         } else if deep - 1 == self.most {
@@ -200,8 +201,10 @@ impl<'p> Graph<'p> {
 
     /// No cycle without a turn or a call of its own: it would spin for ever, and cost nothing that a limit counts.
     fn check_spinning(&mut self) {
-        let idle: BTreeMap<&str, &Node> =
-            self.sure().filter(|(_, node)| !matches!(node.does, Does::Llm(_) | Does::Tool { .. })).collect();
+        let idle: BTreeMap<&str, &PlaybookNode> = self
+            .sure()
+            .filter(|(_, node)| !matches!(node.does, NodeAction::Llm(_) | NodeAction::Tool { .. }))
+            .collect();
         let spinning: Vec<&str> = idle.keys().copied().filter(|id| leads_back(id, &idle)).collect();
         if let Some(first) = spinning.first() {
             let why = format!(
@@ -214,7 +217,7 @@ impl<'p> Graph<'p> {
 }
 
 /// True when a way through `idle` nodes leads from `id` back to it.
-fn leads_back(id: &str, idle: &BTreeMap<&str, &Node>) -> bool {
+fn leads_back(id: &str, idle: &BTreeMap<&str, &PlaybookNode>) -> bool {
     let (mut seen, mut waits) = (BTreeSet::new(), vec![id]);
     while let Some(at) = waits.pop() {
         for (_, to) in idle.get(at).map(|node| node.ways()).unwrap_or_default() {
@@ -233,7 +236,7 @@ fn leads_back(id: &str, idle: &BTreeMap<&str, &Node>) -> bool {
 pub(super) fn unset(playbook: &Playbook) -> Vec<(String, String)> {
     let mut known: BTreeSet<&str> = RESULTS.into_iter().chain([TASK]).collect();
     known.extend(playbook.vars.keys().map(String::as_str));
-    known.extend(playbook.nodes.iter().flat_map(Node::sets));
+    known.extend(playbook.nodes.iter().flat_map(PlaybookNode::sets));
     let root = |path: &'_ str| path.split('.').next().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for node in &playbook.nodes {

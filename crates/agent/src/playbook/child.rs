@@ -3,23 +3,23 @@
 //! The child's name is noted before it is spawned, so that the worker that takes the task up finds it again. No process holds it:
 //! it outlives the process, as the task does.
 
-use super::course::{Course, Note};
-use super::node::Start;
-use super::{Hands, Next};
+use super::node::ChildStart;
+use super::run::{PlaybookNote, PlaybookRun};
+use super::{NextStep, NodeRunner};
 use crate::Result;
 use komado_core::journal::{Ending, Setup};
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 use komado_core::{SessionId, ThreadId};
-use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, ResumeChild, Spawn};
 use komado_engine::{Error as EngineError, Thread};
-use komado_store::{Error as Store, Mode};
+use komado_store::{Error as Store, OpenMode};
 
-impl Course<'_, '_, '_> {
-    pub(super) fn start_child(&mut self, start: &Start) -> Result<()> {
+impl PlaybookRun<'_, '_, '_> {
+    pub(super) fn start_child(&mut self, start: &ChildStart) -> Result<()> {
         let noted = self.taken.take().and_then(|note| note.child);
         let noted = noted.map(ThreadId::new).transpose().map_err(komado_engine::Error::from)?;
         if noted.is_none() {
-            self.between(Next::Other)?;
+            self.between(NextStep::Other)?;
         }
         if let Some(name) = &noted
             && self.enter_child(name)?
@@ -59,7 +59,7 @@ impl Course<'_, '_, '_> {
     }
 
     /// What the child is spawned with: as the settings say, then as the node says. Neither may nest deeper than the other.
-    fn spawn(&mut self, start: &Start) -> Result<Spawn> {
+    fn spawn(&mut self, start: &ChildStart) -> Result<Spawn> {
         let system = start.system.as_ref().map(|system| self.fill(system)).transpose()?;
         let label = self.node.label.clone();
         let thread = self.children.last().unwrap_or(&self.root);
@@ -76,7 +76,7 @@ impl Course<'_, '_, '_> {
 
     pub(super) fn stop_child(&mut self, generate_chronicle: bool) -> Result<()> {
         if self.taken.take().is_none() {
-            self.between(Next::Other)?;
+            self.between(NextStep::Other)?;
             self.note(None, None)?;
         }
         let Some(mut child) = self.children.pop() else {
@@ -84,14 +84,14 @@ impl Course<'_, '_, '_> {
         };
         if child.status()?.is_open() {
             let parent = self.children.last().unwrap_or(&self.root);
-            let mut end = |telling: Telling<'_>| {
+            let mut end = |telling: ChronicleBy<'_>| {
                 child.answer_open_calls()?;
                 child.finish(Finish { ending: Ending::Completed, result: None, telling })?;
                 Ok(())
             };
             match generate_chronicle {
                 true => self.hands.telling(parent, &mut end)?,
-                false => end(Telling::Nothing)?,
+                false => end(ChronicleBy::Nothing)?,
             }
         }
         drop(child);
@@ -104,16 +104,16 @@ impl Course<'_, '_, '_> {
 /// Lets the threads that a note works in go on, where they were broken off with a session that was opened again since.
 /// Takes the root and gives it back: it must not be held meanwhile.
 pub(super) fn revive<'e>(
-    hands: &dyn Hands<'e>,
+    hands: &dyn NodeRunner<'e>,
     session: &SessionId,
-    note: &Note,
+    note: &PlaybookNote,
     root: Thread<'e>,
 ) -> Result<Thread<'e>> {
     let mut broken_off = Vec::new();
     for name in note.stack.iter().skip(1) {
         let thread = ThreadId::new(name.clone()).map_err(komado_engine::Error::from)?;
-        let status = hands.engine().open(session, &thread, Mode::Read)?.status()?;
-        if matches!(status, Status::Aborted | Status::Paused) {
+        let status = hands.engine().open(session, &thread, OpenMode::Read)?.status()?;
+        if matches!(status, ThreadStatus::Aborted | ThreadStatus::Paused) {
             broken_off.push(thread);
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn revive<'e>(
     let Spawn { window, buffer, .. } = hands.spawn(&root)?;
     drop(root);
     for thread in &broken_off {
-        hands.engine().resume_child(session, thread, &Resume { window, buffer, ratio: None })?;
+        hands.engine().resume_child(session, thread, &ResumeChild { window, buffer, ratio: None })?;
     }
     hands.open(session, &ThreadId::root())
 }

@@ -3,7 +3,7 @@
 //! They are data, not code. What cannot be compared is false, so that a branch always has an answer.
 
 use super::read::among;
-use super::vars::{Vars, check_path};
+use super::vars::{Variables, check_path};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
@@ -25,20 +25,20 @@ const DEEPEST: usize = 32;
 
 /// A condition.
 #[derive(Clone, Debug)]
-pub(super) enum Cond {
+pub(super) enum Condition {
     /// All of these.
-    All(Vec<Cond>),
+    All(Vec<Condition>),
     /// Any of these.
-    Any(Vec<Cond>),
+    Any(Vec<Condition>),
     /// Not this.
-    Not(Box<Cond>),
+    Not(Box<Condition>),
     /// A variable, and all that it is asked.
-    Ask(String, Vec<Test>),
+    Ask(String, Vec<ConditionTest>),
 }
 
 /// What is asked of one variable.
 #[derive(Clone, Debug)]
-pub(super) enum Test {
+pub(super) enum ConditionTest {
     Eq(Value),
     Ne(Value),
     /// One of [`COMPARING`]: how it is drawn, and what may come of it.
@@ -48,7 +48,7 @@ pub(super) enum Test {
     Exists(bool),
 }
 
-impl Cond {
+impl Condition {
     /// Reads one; the error says what to write.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         Self::parse_at(value, 0)
@@ -99,7 +99,7 @@ impl Cond {
     }
 
     /// Whether it holds.
-    pub(super) fn holds(&self, vars: &Vars) -> bool {
+    pub(super) fn holds(&self, vars: &Variables) -> bool {
         match self {
             Self::All(conds) => conds.iter().all(|cond| cond.holds(vars)),
             Self::Any(conds) => conds.iter().any(|cond| cond.holds(vars)),
@@ -113,34 +113,34 @@ impl Cond {
 }
 
 /// Reads one operator.
-fn test(field: &str, value: &Value) -> Result<Test, String> {
+fn test(field: &str, value: &Value) -> Result<ConditionTest, String> {
     let value = value.clone();
     if let Some((_, sign, fits)) = COMPARING.iter().find(|(name, ..)| *name == field) {
         return match value {
-            Value::Number(_) | Value::String(_) => Ok(Test::Compare(sign, fits, value)),
+            Value::Number(_) | Value::String(_) => Ok(ConditionTest::Compare(sign, fits, value)),
             // Only numbers and texts have an order.
             other => Err(format!("\"{field}\" takes a number or a text, not {other}")),
         };
     }
     Ok(match field {
-        "eq" => Test::Eq(value),
-        "ne" => Test::Ne(value),
-        "contains" => Test::Contains(value),
+        "eq" => ConditionTest::Eq(value),
+        "ne" => ConditionTest::Ne(value),
+        "contains" => ConditionTest::Contains(value),
         "matches" => match &value {
-            Value::String(pattern) => {
-                Test::Matches(Regex::new(pattern).map_err(|why| format!("\"matches\" is no regex: {why}"))?)
-            }
+            Value::String(pattern) => ConditionTest::Matches(
+                Regex::new(pattern).map_err(|why| format!("\"matches\" is no regex: {why}"))?,
+            ),
             other => return Err(format!("\"matches\" takes a regex as text, not {other}")),
         },
         "exists" => match value {
-            Value::Bool(is) => Test::Exists(is),
+            Value::Bool(is) => ConditionTest::Exists(is),
             other => return Err(format!("\"exists\" takes true or false, not {other}")),
         },
         other => return Err(format!("unknown operator {other:?}{}", among(other, OPERATORS))),
     })
 }
 
-impl Test {
+impl ConditionTest {
     fn holds(&self, value: Option<&Value>) -> bool {
         match self {
             Self::Exists(is) => value.is_some_and(|value| !value.is_null()) == *is,
@@ -185,7 +185,7 @@ fn contains(value: &Value, with: &Value) -> bool {
 }
 
 /// As a person would write it, for a drawing.
-impl fmt::Display for Cond {
+impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |conds: &[Self], word: &str| {
             let all: Vec<String> = conds.iter().map(|cond| format!("({cond})")).collect();
@@ -203,7 +203,7 @@ impl fmt::Display for Cond {
     }
 }
 
-impl fmt::Display for Test {
+impl fmt::Display for ConditionTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Eq(value) => write!(f, "= {value}"),
@@ -226,7 +226,7 @@ mod tests {
         let vars = crate::playbook::vars::given(
             json!({"n": 2, "f": 2.0, "text": "直しました: OK", "list": [1, 2], "none": null}),
         );
-        Cond::parse(&cond).unwrap().holds(&vars)
+        Condition::parse(&cond).unwrap().holds(&vars)
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             (json!({"var": "n", "exists": 1}), "true or false"),
             (json!(true), "is an object"),
         ] {
-            let told = Cond::parse(&cond).unwrap_err();
+            let told = Condition::parse(&cond).unwrap_err();
             assert!(told.contains(why), "{told}");
         }
     }

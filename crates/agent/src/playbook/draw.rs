@@ -1,32 +1,34 @@
 //! A playbook as text: nodes in the order they are come to, their ways as arrows, child threads indented.
 
 use super::Playbook;
-use super::node::{Does, Node};
+use super::node::{NodeAction, PlaybookNode};
 use komado_core::notation::width as long;
 use std::collections::BTreeMap;
 
 /// A node in the order of a drawing.
-pub(super) struct Row<'p> {
-    pub(super) node: &'p Node,
+pub(super) struct DrawnNode<'p> {
+    pub(super) node: &'p PlaybookNode,
     /// How many child threads it works inside of.
     pub(super) depth: usize,
 }
 
 /// A way in a drawing.
-pub(super) struct Way<'p> {
+pub(super) struct DrawnEdge<'p> {
     /// When it is taken; empty for the only one.
     pub(super) when: String,
     pub(super) to: &'p str,
 }
 
 /// The nodes: what is inside a child thread stays together, and ends come last.
-pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
-    let nodes: BTreeMap<&str, &Node> = playbook.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+pub(super) fn rows(playbook: &Playbook) -> Vec<DrawnNode<'_>> {
+    let nodes: BTreeMap<&str, &PlaybookNode> =
+        playbook.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let mut waits: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let mut left: BTreeMap<&str, ()> = nodes.keys().map(|id| (*id, ())).collect();
     let rank = |id: &str, depth: usize| {
-        let is_end =
-            nodes.get(id).is_some_and(|node| matches!(node.does, Does::Stop { .. } | Does::End { .. }));
+        let is_end = nodes
+            .get(id)
+            .is_some_and(|node| matches!(node.does, NodeAction::Stop { .. } | NodeAction::End { .. }));
         depth * 2 + usize::from(!is_end)
     };
     waits.entry(rank(&playbook.start, 0)).or_default().push(&playbook.start);
@@ -41,11 +43,11 @@ pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
         };
         let depth = level / 2;
         let after = match node.does {
-            Does::Start(_) => depth + 1,
-            Does::Stop { .. } => depth.saturating_sub(1),
+            NodeAction::Start(_) => depth + 1,
+            NodeAction::Stop { .. } => depth.saturating_sub(1),
             _ => depth,
         };
-        rows.push(Row { node, depth });
+        rows.push(DrawnNode { node, depth });
         for (_, to) in node.ways().into_iter().rev() {
             waits.entry(rank(to, after)).or_default().push(to);
         }
@@ -54,13 +56,15 @@ pub(super) fn rows(playbook: &Playbook) -> Vec<Row<'_>> {
 }
 
 /// The ways of a node, as they are told.
-pub(super) fn ways(node: &Node) -> Vec<Way<'_>> {
-    if let Does::Branch { cases, other } = &node.does {
-        let cases = cases.iter().map(|(cond, to)| Way { when: cond.to_string(), to });
-        return cases.chain([Way { when: "else".into(), to: other }]).collect();
+pub(super) fn ways(node: &PlaybookNode) -> Vec<DrawnEdge<'_>> {
+    if let NodeAction::Branch { cases, other } = &node.does {
+        let cases = cases.iter().map(|(cond, to)| DrawnEdge { when: cond.to_string(), to });
+        return cases.chain([DrawnEdge { when: "else".into(), to: other }]).collect();
     }
-    let told =
-        |(field, to)| Way { when: if field == "on_error" { "error".into() } else { String::new() }, to };
+    let told = |(field, to)| DrawnEdge {
+        when: if field == "on_error" { "error".into() } else { String::new() },
+        to,
+    };
     node.ways().into_iter().map(told).collect()
 }
 
@@ -70,12 +74,12 @@ pub(super) fn text(playbook: &Playbook, width: usize) -> String {
     let places: BTreeMap<&str, usize> =
         rows.iter().enumerate().map(|(n, row)| (row.node.id.as_str(), n)).collect();
     let mut lines = vec![format!("{} ({} nodes)", playbook.name, rows.len())];
-    for (n, Row { node, depth }) in rows.iter().enumerate() {
+    for (n, DrawnNode { node, depth }) in rows.iter().enumerate() {
         let bars = "│ ".repeat(*depth);
         let label = node.label.as_ref().map(|label| format!("  {label}")).unwrap_or_default();
         lines.push(format!("{bars}● {} [{}]{label}", node.id, told_kind(node)));
         let ways = ways(node);
-        for (k, Way { when, to }) in ways.iter().enumerate() {
+        for (k, DrawnEdge { when, to }) in ways.iter().enumerate() {
             let corner = if k + 1 == ways.len() { '└' } else { '├' };
             let arrow = if places.get(to).is_some_and(|place| *place <= n) { "↺" } else { "→" };
             let (before, after) = (format!("{bars}  {corner} "), format!("{arrow} {to}"));
@@ -91,11 +95,11 @@ pub(super) fn text(playbook: &Playbook, width: usize) -> String {
 }
 
 /// The type, and the tool that is called.
-pub(super) fn told_kind(node: &Node) -> String {
+pub(super) fn told_kind(node: &PlaybookNode) -> String {
     match &node.does {
-        Does::Tool { tool, .. } => format!("tool {tool}"),
-        Does::Calls => "tool: the model's calls".to_owned(),
-        Does::End { is_good: false, .. } => "end: failed".to_owned(),
+        NodeAction::Tool { tool, .. } => format!("tool {tool}"),
+        NodeAction::Calls => "tool: the model's calls".to_owned(),
+        NodeAction::End { is_good: false, .. } => "end: failed".to_owned(),
         _ => node.kind().to_owned(),
     }
 }
@@ -141,7 +145,7 @@ struct Edge {
 /// Where things are.
 struct Sheet<'p> {
     name: &'p str,
-    rows: Vec<Row<'p>>,
+    rows: Vec<DrawnNode<'p>>,
     cards: Vec<Card>,
     /// Where each box begins, and where one more would.
     tops: Vec<usize>,
@@ -275,7 +279,7 @@ impl<'p> Sheet<'p> {
 }
 
 /// The box of a row, with its ways.
-fn card_of(n: usize, row: &Row<'_>, edges: &[Edge]) -> Card {
+fn card_of(n: usize, row: &DrawnNode<'_>, edges: &[Edge]) -> Card {
     let mut card = Card::of(row.node);
     for edge in edges.iter().filter(|edge| edge.from == n) {
         let goes = match edge.lane {
@@ -289,12 +293,12 @@ fn card_of(n: usize, row: &Row<'_>, edges: &[Edge]) -> Card {
 }
 
 /// Every way, with a lane that no other one of its side uses between the same rows.
-fn edges(rows: &[Row<'_>]) -> Vec<Edge> {
+fn edges(rows: &[DrawnNode<'_>]) -> Vec<Edge> {
     let places: BTreeMap<&str, usize> =
         rows.iter().enumerate().map(|(n, row)| (row.node.id.as_str(), n)).collect();
     let mut edges = Vec::new();
     for (from, row) in rows.iter().enumerate() {
-        for (nth, Way { when, to }) in ways(row.node).into_iter().enumerate() {
+        for (nth, DrawnEdge { when, to }) in ways(row.node).into_iter().enumerate() {
             let Some(to) = places.get(to).copied() else { continue };
             edges.push(Edge { from, to, nth, when, lane: None });
         }
@@ -384,7 +388,7 @@ struct Line<'c> {
 }
 
 impl Card {
-    fn of(node: &Node) -> Self {
+    fn of(node: &PlaybookNode) -> Self {
         let bold = wrapped(node.label.as_deref().unwrap_or(&node.id), BOLD_COLUMNS);
         let small = wrapped(&format!("{} · {}", node.id, told_kind(node)), SMALL_COLUMNS);
         Self { bold, small, outs: Vec::new() }

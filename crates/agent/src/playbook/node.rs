@@ -1,18 +1,18 @@
 //! The nodes of a playbook, as they are once they were read.
 
-use super::cond::Cond;
-use super::vars::{Form, Template};
+use super::cond::Condition;
+use super::vars::{JsonTemplate, Template};
 use komado_core::journal::Ratio;
 
 /// One node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct PlaybookNode {
     /// Its id.
     pub(super) id: String,
     /// What people call it.
     pub(super) label: Option<String>,
     /// What it does.
-    pub(super) does: Does,
+    pub(super) does: NodeAction,
     /// The variable that gets the words of the reply, or of the last answer.
     pub(super) save_as: Option<String>,
     /// Where to go; of no use in a branch, and at the end.
@@ -23,20 +23,20 @@ pub(super) struct Node {
 
 /// What a node does.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Does {
+pub(super) enum NodeAction {
     /// One turn with the model, and what is said to it before.
     Llm(Option<Template>),
     /// Carries out the calls of the model's last reply.
     #[default]
     Calls,
     /// Makes one call itself.
-    Tool { tool: String, args: Form },
+    Tool { tool: String, args: JsonTemplate },
     /// Chooses where to go: ways, when each is taken, and the way when none of them is.
-    Branch { cases: Vec<(Cond, String)>, other: String },
+    Branch { cases: Vec<(Condition, String)>, other: String },
     /// Sets variables; all new values are made from the old ones.
-    Set(Vec<(String, Assign)>),
+    Set(Vec<(String, Assignment)>),
     /// Begins a child thread, in which the nodes after it work.
-    Start(Start),
+    Start(ChildStart),
     /// Ends it.
     Stop { generate_chronicle: bool },
     /// Ends the playbook. What came of it is the last words of the model when it does not say.
@@ -45,16 +45,16 @@ pub(super) enum Does {
 
 /// A new value.
 #[derive(Clone, Debug)]
-pub(super) enum Assign {
+pub(super) enum Assignment {
     /// This.
-    To(Form),
+    To(JsonTemplate),
     /// The number in a variable, and so much more; one that is not set counts as 0.
     Add(String, serde_json::Number),
 }
 
 /// A child thread.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct ChildStart {
     pub(super) ratio: Option<Ratio>,
     pub(super) max_depth: Option<u32>,
     pub(super) chronicle_prompt: Option<String>,
@@ -62,25 +62,25 @@ pub(super) struct Start {
     pub(super) system: Option<Template>,
 }
 
-impl Node {
+impl PlaybookNode {
     /// Its type, as it is written.
     pub(super) const fn kind(&self) -> &'static str {
         match self.does {
-            Does::Llm(_) => "llm",
-            Does::Calls | Does::Tool { .. } => "tool",
-            Does::Branch { .. } => "branch",
-            Does::Set(_) => "set",
-            Does::Start(_) => "stelis_start",
-            Does::Stop { .. } => "stelis_end",
-            Does::End { .. } => "end",
+            NodeAction::Llm(_) => "llm",
+            NodeAction::Calls | NodeAction::Tool { .. } => "tool",
+            NodeAction::Branch { .. } => "branch",
+            NodeAction::Set(_) => "set",
+            NodeAction::Start(_) => "stelis_start",
+            NodeAction::Stop { .. } => "stelis_end",
+            NodeAction::End { .. } => "end",
         }
     }
 
     /// Where it may lead, with the field that says so. Each way once, in the order it is written.
     pub(super) fn ways(&self) -> Vec<(&'static str, &str)> {
         match &self.does {
-            Does::End { .. } => Vec::new(),
-            Does::Branch { cases, other } => {
+            NodeAction::End { .. } => Vec::new(),
+            NodeAction::Branch { cases, other } => {
                 let cases = cases.iter().map(|(_, id)| ("cases", id.as_str()));
                 cases.chain([("else", other.as_str())]).collect()
             }
@@ -94,25 +94,27 @@ impl Node {
     /// The variables it reads, without conditions: those may ask for what is not there.
     pub(super) fn reads(&self) -> Vec<&str> {
         match &self.does {
-            Does::Tool { args, .. } => args.names(),
-            Does::Set(vars) => vars.iter().flat_map(|(_, to)| to.names()).collect(),
-            Does::Llm(words) | Does::End { result: words, .. } | Does::Start(Start { system: words, .. }) => {
+            NodeAction::Tool { args, .. } => args.names(),
+            NodeAction::Set(vars) => vars.iter().flat_map(|(_, to)| to.names()).collect(),
+            NodeAction::Llm(words)
+            | NodeAction::End { result: words, .. }
+            | NodeAction::Start(ChildStart { system: words, .. }) => {
                 words.iter().flat_map(Template::names).collect()
             }
-            Does::Calls | Does::Branch { .. } | Does::Stop { .. } => Vec::new(),
+            NodeAction::Calls | NodeAction::Branch { .. } | NodeAction::Stop { .. } => Vec::new(),
         }
     }
 
     /// The variables it sets.
     pub(super) fn sets(&self) -> Vec<&str> {
         match &self.does {
-            Does::Set(vars) => vars.iter().map(|(name, _)| name.as_str()).collect(),
+            NodeAction::Set(vars) => vars.iter().map(|(name, _)| name.as_str()).collect(),
             _ => self.save_as.iter().map(String::as_str).collect(),
         }
     }
 }
 
-impl Assign {
+impl Assignment {
     fn names(&self) -> Vec<&str> {
         match self {
             Self::To(form) => form.names(),

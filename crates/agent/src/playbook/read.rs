@@ -3,10 +3,10 @@
 //! A playbook with problems is never followed, but its graph is looked at all the same: its author wants to know
 //! everything at once. What could not be read stands in it as a hole, of which nothing more is told.
 
-use super::cond::Cond;
-use super::node::{Assign, Does, Node, Start};
-use super::vars::{Form, RESULTS, TASK, Template, check_path};
-use super::{Playbook, Problem};
+use super::cond::Condition;
+use super::node::{Assignment, ChildStart, NodeAction, PlaybookNode};
+use super::vars::{JsonTemplate, RESULTS, TASK, Template, check_path};
+use super::{Playbook, PlaybookProblemFound};
 use komado_core::journal::Ratio;
 use komado_core::suggest::nearest_name;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ const MOST_NODES: usize = 1_000;
 pub(super) const HOLE: &str = "";
 
 /// A playbook as far as it could be read.
-pub(super) struct Draft {
+pub(super) struct PlaybookDraft {
     /// What is known of it. It starts at a [`HOLE`] when that is not known.
     pub(super) playbook: Playbook,
     /// Ids of nodes whose type is not known: where they lead is not known.
@@ -30,8 +30,12 @@ pub(super) struct Draft {
 }
 
 /// Reads a playbook; what cannot be read of it is told in `problems`.
-pub(super) fn playbook(place: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Draft> {
-    let mut tell = |why: String| problems.push(Problem { place: place.to_owned(), why });
+pub(super) fn playbook(
+    place: &str,
+    text: &str,
+    problems: &mut Vec<PlaybookProblemFound>,
+) -> Option<PlaybookDraft> {
+    let mut tell = |why: String| problems.push(PlaybookProblemFound { place: place.to_owned(), why });
     let value: Value =
         serde_json::from_str(text).map_err(|why| tell(format!("this is no JSON: {why}"))).ok()?;
     let Value::Object(fields) = &value else {
@@ -47,7 +51,7 @@ pub(super) fn playbook(place: &str, text: &str, problems: &mut Vec<Problem>) -> 
     let items = items(fields, &mut tell)?;
     let digest = blake3::hash(value.to_string().as_bytes()).to_hex()[..16].to_owned();
     let playbook = Playbook { name, start, vars, nodes: Vec::with_capacity(items.len()), digest };
-    let mut draft = Draft { playbook, unknown: Vec::new(), has_nameless: false };
+    let mut draft = PlaybookDraft { playbook, unknown: Vec::new(), has_nameless: false };
     for (n, item) in items.iter().enumerate() {
         match node(place, n, item, problems) {
             Read::Node(node) => draft.playbook.nodes.push(*node),
@@ -110,16 +114,16 @@ fn items<'v>(fields: &'v Map<String, Value>, tell: &mut dyn FnMut(String)) -> Op
 
 /// What came of an item of the list of nodes.
 enum Read {
-    Node(Box<Node>),
+    Node(Box<PlaybookNode>),
     /// One with this id, of a type that is not known.
     Unknown(String),
     Nameless,
 }
 
 /// Reads one node.
-fn node(place: &str, n: usize, item: &Value, problems: &mut Vec<Problem>) -> Read {
+fn node(place: &str, n: usize, item: &Value, problems: &mut Vec<PlaybookProblemFound>) -> Read {
     let mut nameless = |why: String| {
-        problems.push(Problem { place: format!("{place}, node {}", n + 1), why });
+        problems.push(PlaybookProblemFound { place: format!("{place}, node {}", n + 1), why });
         Read::Nameless
     };
     let Value::Object(fields) = item else {
@@ -131,14 +135,14 @@ fn node(place: &str, n: usize, item: &Value, problems: &mut Vec<Problem>) -> Rea
     };
     let mut found = Vec::new();
     let mut reader = Fields { fields, known: vec!["id", "type"], problems: &mut found };
-    let mut node = Node { id: id.clone(), label: reader.text("label"), ..Node::default() };
+    let mut node = PlaybookNode { id: id.clone(), label: reader.text("label"), ..PlaybookNode::default() };
     let is_known = reader.fill(&mut node).is_some();
     // Of a type that is not known neither are the fields.
     if is_known {
         reader.check_known();
     }
     let place = place_of(place, &id);
-    problems.extend(found.into_iter().map(|why| Problem { place: place.clone(), why }));
+    problems.extend(found.into_iter().map(|why| PlaybookProblemFound { place: place.clone(), why }));
     if is_known { Read::Node(Box::new(node)) } else { Read::Unknown(id) }
 }
 
@@ -224,7 +228,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads what the node does; `None` when its type is not known.
-    fn fill(&mut self, node: &mut Node) -> Option<()> {
+    fn fill(&mut self, node: &mut PlaybookNode) -> Option<()> {
         let Some(Value::String(kind)) = self.fields.get("type") else {
             self.tell(format!("\"type\" is missing: one of {}", TYPES.join(", ")));
             return None;
@@ -233,7 +237,7 @@ impl<'a> Fields<'a> {
             "llm" => {
                 let prompt = self.template("prompt");
                 (node.save_as, node.next) = (self.save_as(), self.way("next"));
-                Does::Llm(prompt)
+                NodeAction::Llm(prompt)
             }
             "tool" => self.tool(node),
             "branch" => self.branch(),
@@ -242,7 +246,7 @@ impl<'a> Fields<'a> {
             "stelis_end" => {
                 node.next = self.way("next");
                 let said = self.typed("generate_chronicle", "true or false", Value::as_bool);
-                Does::Stop { generate_chronicle: said.unwrap_or(true) }
+                NodeAction::Stop { generate_chronicle: said.unwrap_or(true) }
             }
             "end" => self.end(),
             _ => {
@@ -253,13 +257,13 @@ impl<'a> Fields<'a> {
         Some(())
     }
 
-    fn tool(&mut self, node: &mut Node) -> Does {
+    fn tool(&mut self, node: &mut PlaybookNode) -> NodeAction {
         let is_named = self.fields.get("tool").is_some_and(|tool| !tool.is_null());
         let (tool, args) = (self.text("tool"), self.take("args"));
         (node.save_as, node.on_error) = (self.save_as(), self.way_if_any("on_error"));
         node.next = self.way("next");
         if !is_named && args.is_none() {
-            return Does::Calls;
+            return NodeAction::Calls;
         }
         if !is_named {
             self.tell(
@@ -267,31 +271,31 @@ impl<'a> Fields<'a> {
             );
         }
         let args = match args {
-            None => Form::Object(Vec::new()),
-            Some(args @ Value::Object(_)) => Form::parse(args).unwrap_or_else(|why| {
+            None => JsonTemplate::Object(Vec::new()),
+            Some(args @ Value::Object(_)) => JsonTemplate::parse(args).unwrap_or_else(|why| {
                 self.tell(format!("\"args\": {why}"));
-                Form::Plain(Value::Null)
+                JsonTemplate::Plain(Value::Null)
             }),
             Some(other) => {
                 self.tell(format!("\"args\" is an object, not {other}"));
-                Form::Object(Vec::new())
+                JsonTemplate::Object(Vec::new())
             }
         };
-        Does::Tool { tool: tool.unwrap_or_default(), args }
+        NodeAction::Tool { tool: tool.unwrap_or_default(), args }
     }
 
-    fn branch(&mut self) -> Does {
+    fn branch(&mut self) -> NodeAction {
         let other = self.way("else");
         let Some(Value::Array(items)) = self.take("cases") else {
             self.tell("\"cases\" is missing: a list such as [{\"if\":{\"var\":\"calls\",\"gt\":0},\"next\":\"work\"}]");
-            return Does::Branch { cases: vec![hole()], other };
+            return NodeAction::Branch { cases: vec![hole()], other };
         };
         let cases = items.iter().enumerate().map(|(n, item)| self.case(n + 1, item)).collect();
-        Does::Branch { cases, other }
+        NodeAction::Branch { cases, other }
     }
 
     /// One way of a branch.
-    fn case(&mut self, n: usize, item: &Value) -> (Cond, String) {
+    fn case(&mut self, n: usize, item: &Value) -> (Condition, String) {
         let mut tell = |why: String| self.tell(format!("case {n}: {why}"));
         let Value::Object(fields) = item else {
             tell(format!("it is an object with \"if\" and \"next\", not {item}"));
@@ -301,7 +305,7 @@ impl<'a> Fields<'a> {
             tell(format!("unknown field {field:?}{}", among(field, ["if", "next"])));
         }
         let cond = fields.get("if").ok_or_else(|| "\"if\" is missing: a condition".to_owned());
-        let cond = cond.and_then(Cond::parse).map_err(&mut tell).ok();
+        let cond = cond.and_then(Condition::parse).map_err(&mut tell).ok();
         let next = match fields.get("next") {
             Some(Value::String(next)) if !is_blank(next) => Some(next.clone()),
             _ => {
@@ -312,11 +316,11 @@ impl<'a> Fields<'a> {
         (cond.unwrap_or(hole().0), next.unwrap_or(hole().1))
     }
 
-    fn set(&mut self, node: &mut Node) -> Does {
+    fn set(&mut self, node: &mut PlaybookNode) -> NodeAction {
         node.next = self.way("next");
         let Some(Value::Object(wanted)) = self.take("vars") else {
             self.tell("\"vars\" is missing: an object of names and values");
-            return Does::Set(Vec::new());
+            return NodeAction::Set(Vec::new());
         };
         let mut vars = Vec::new();
         for (name, value) in wanted {
@@ -325,10 +329,10 @@ impl<'a> Fields<'a> {
                 Err(why) => self.tell(format!("\"vars\", {name:?}: {why}")),
             }
         }
-        Does::Set(vars)
+        NodeAction::Set(vars)
     }
 
-    fn stelis_start(&mut self, node: &mut Node) -> Does {
+    fn stelis_start(&mut self, node: &mut PlaybookNode) -> NodeAction {
         let system = self.template("system");
         node.next = self.way("next");
         let nothing = Map::new();
@@ -350,7 +354,7 @@ impl<'a> Fields<'a> {
         let chronicle_prompt = self.in_config(config, "chronicle_prompt", |value| {
             value.as_str().map(str::to_owned).ok_or_else(|| "it is a text".to_owned())
         });
-        Does::Start(Start { ratio, max_depth, chronicle_prompt, system })
+        NodeAction::Start(ChildStart { ratio, max_depth, chronicle_prompt, system })
     }
 
     fn in_config<T>(
@@ -363,7 +367,7 @@ impl<'a> Fields<'a> {
         read(value).map_err(|why| self.tell(format!("{name:?} in \"stelis_config\" is {value}: {why}"))).ok()
     }
 
-    fn end(&mut self) -> Does {
+    fn end(&mut self) -> NodeAction {
         let result = self.template("result");
         let is_good = match self.text("status").as_deref() {
             None | Some("completed") => true,
@@ -373,29 +377,29 @@ impl<'a> Fields<'a> {
                 true
             }
         };
-        Does::End { is_good, result }
+        NodeAction::End { is_good, result }
     }
 }
 
 /// Stands for a way of a branch that could not be read.
-fn hole() -> (Cond, String) {
-    (Cond::All(Vec::new()), HOLE.to_owned())
+fn hole() -> (Condition, String) {
+    (Condition::All(Vec::new()), HOLE.to_owned())
 }
 
 /// One new value. `{"add":["n",1]}` counts.
-fn assign(value: &Value) -> Result<Assign, String> {
+fn assign(value: &Value) -> Result<Assignment, String> {
     if let Value::Object(fields) = value
         && let (1, Some(add)) = (fields.len(), fields.get("add"))
     {
         return match add.as_array().map(Vec::as_slice) {
             Some([Value::String(name), Value::Number(by)]) => {
                 check_path(name)?;
-                Ok(Assign::Add(name.clone(), by.clone()))
+                Ok(Assignment::Add(name.clone(), by.clone()))
             }
             _ => Err(format!("\"add\" takes a variable and a number, such as [\"n\", 1], not {add}")),
         };
     }
-    Form::parse(value).map(Assign::To)
+    JsonTemplate::parse(value).map(Assignment::To)
 }
 
 pub(super) fn is_blank(text: &str) -> bool {

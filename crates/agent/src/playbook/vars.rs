@@ -5,7 +5,7 @@
 
 use crate::source::head;
 use komado_core::Seq;
-use komado_core::message::{Message, Outcome};
+use komado_core::message::{Message, ToolOutcome};
 use serde_json::{Map, Value};
 
 /// The variables that turns and calls set; nodes may not.
@@ -18,21 +18,21 @@ const MOST: usize = 256 * 1024;
 const MOST_OUTPUT: usize = 8 * 1024;
 
 /// The entry that a result came from.
-pub(super) type Place = (String, Seq);
+pub(super) type EntryPlace = (String, Seq);
 
 /// The variables of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Vars {
+pub(super) struct Variables {
     set: Map<String, Value>,
     results: Map<String, Value>,
     /// The last reply.
-    pub(super) said: Option<Place>,
+    pub(super) said: Option<EntryPlace>,
     /// The last answer of a tool.
-    pub(super) told: Option<Place>,
+    pub(super) told: Option<EntryPlace>,
     is_changed: bool,
 }
 
-impl Vars {
+impl Variables {
     /// The value at a path, such as `task.title`.
     pub(super) fn value(&self, path: &str) -> Option<Value> {
         let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
@@ -50,7 +50,7 @@ fn inside<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-impl Vars {
+impl Variables {
     /// Those a playbook begins with, under those that are given.
     pub(super) fn begin(own: &Map<String, Value>, given: &Map<String, Value>) -> Self {
         let mut set = own.clone();
@@ -79,7 +79,7 @@ impl Vars {
     }
 
     /// What the model said.
-    pub(super) fn said(&mut self, place: Place, message: &Message, finish: &str) {
+    pub(super) fn said(&mut self, place: EntryPlace, message: &Message, finish: &str) {
         self.results.insert("last".into(), Value::String(message.words()));
         self.results.insert("calls".into(), Value::from(message.calls().count()));
         self.results.insert("finish".into(), Value::String(finish.to_owned()));
@@ -87,7 +87,7 @@ impl Vars {
     }
 
     /// What a tool answered.
-    pub(super) fn told(&mut self, place: Place, words: &str, outcome: &Outcome) {
+    pub(super) fn told(&mut self, place: EntryPlace, words: &str, outcome: &ToolOutcome) {
         self.results.insert("output".into(), Value::String(head(words, MOST_OUTPUT).to_owned()));
         self.results.insert("error".into(), Value::Bool(outcome.is_error));
         self.told = Some(place);
@@ -185,12 +185,12 @@ impl Template {
     }
 
     /// The text with every place filled; the error names the variable that is not set.
-    pub(super) fn fill(&self, vars: &Vars) -> Result<String, Unset> {
+    pub(super) fn fill(&self, vars: &Variables) -> Result<String, UnsetVariable> {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(words) => text.push_str(words),
-                Piece::Place(name) => match vars.value(name).ok_or_else(|| Unset(name.clone()))? {
+                Piece::Place(name) => match vars.value(name).ok_or_else(|| UnsetVariable(name.clone()))? {
                     Value::String(words) => text.push_str(&words),
                     other => text.push_str(&other.to_string()),
                 },
@@ -200,9 +200,9 @@ impl Template {
     }
 
     /// The value: what a single place holds, as it is, or else the text.
-    fn value(&self, vars: &Vars) -> Result<Value, Unset> {
+    fn value(&self, vars: &Variables) -> Result<Value, UnsetVariable> {
         match self.pieces.as_slice() {
-            [Piece::Place(name)] => vars.value(name).ok_or_else(|| Unset(name.clone())),
+            [Piece::Place(name)] => vars.value(name).ok_or_else(|| UnsetVariable(name.clone())),
             _ => self.fill(vars).map(Value::String),
         }
     }
@@ -218,22 +218,22 @@ impl Template {
 
 /// A variable that is not set.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Unset(pub(super) String);
+pub(super) struct UnsetVariable(pub(super) String);
 
 /// JSON whose texts are templates.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Form {
+pub(super) enum JsonTemplate {
     /// As it is.
     Plain(Value),
     /// A text.
     Text(Template),
     /// A list.
-    List(Vec<Form>),
+    List(Vec<JsonTemplate>),
     /// An object.
-    Object(Vec<(String, Form)>),
+    Object(Vec<(String, JsonTemplate)>),
 }
 
-impl Form {
+impl JsonTemplate {
     /// Reads one.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         Ok(match value {
@@ -249,7 +249,7 @@ impl Form {
 
     /// The JSON with every place filled. A text that is nothing but a place becomes the value of its variable, whatever
     /// that is.
-    pub(super) fn fill(&self, vars: &Vars) -> Result<Value, Unset> {
+    pub(super) fn fill(&self, vars: &Variables) -> Result<Value, UnsetVariable> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::Text(text) => text.value(vars)?,
@@ -258,7 +258,7 @@ impl Form {
             }
             Self::Object(fields) => {
                 let fill = |(name, form): &(String, Self)| Ok((name.clone(), form.fill(vars)?));
-                Value::Object(fields.iter().map(fill).collect::<Result<Map<_, _>, Unset>>()?)
+                Value::Object(fields.iter().map(fill).collect::<Result<Map<_, _>, UnsetVariable>>()?)
             }
         })
     }
@@ -291,8 +291,8 @@ fn short(text: &str) -> String {
 
 /// Variables with these values, for tests.
 #[cfg(test)]
-pub(super) fn given(values: Value) -> Vars {
-    Vars::begin(values.as_object().unwrap(), &Map::new())
+pub(super) fn given(values: Value) -> Variables {
+    Variables::begin(values.as_object().unwrap(), &Map::new())
 }
 
 #[cfg(test)]
@@ -307,13 +307,13 @@ mod tests {
     #[test]
     fn what_is_given_goes_before_what_the_playbook_has_and_what_was_noted_before_both() {
         let (own, given) = (map(json!({"a": 1, "b": 1, "c": 1})), map(json!({"b": 2, "c": 2})));
-        let vars = Vars::taken_up(&own, &given, map(json!({"c": 3})));
+        let vars = Variables::taken_up(&own, &given, map(json!({"c": 3})));
         assert_eq!(["a", "b", "c"].map(|name| vars.value(name)), [1, 2, 3].map(|n| Some(json!(n))));
     }
 
     #[test]
     fn the_task_is_not_noted_and_nothing_is_noted_twice() {
-        let mut vars = Vars::begin(&Map::new(), &map(json!({"task": {"text": "long"}, "n": 1})));
+        let mut vars = Variables::begin(&Map::new(), &map(json!({"task": {"text": "long"}, "n": 1})));
         assert_eq!(vars.to_note(), Ok(Some(map(json!({"n": 1})))));
         vars.are_noted();
         vars.set("n", json!(1));
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn too_much_is_refused_and_the_largest_is_named() {
-        let vars = Vars::begin(&Map::new(), &map(json!({"small": "a", "大きい": "窓".repeat(100_000)})));
+        let vars = Variables::begin(&Map::new(), &map(json!({"small": "a", "大きい": "窓".repeat(100_000)})));
         let why = vars.to_note().unwrap_err();
         assert!(why.contains("\"大きい\" alone takes 300002"), "{why}");
     }
@@ -339,7 +339,9 @@ mod template_tests {
     fn filled(text: &str) -> String {
         let vars = given(json!({"n": 3, "名前": "窓", "task": {"title": "直す"}, "evil": "{{n}}"}));
         match Template::parse(text) {
-            Ok(template) => template.fill(&vars).unwrap_or_else(|Unset(name)| format!("unset {name}")),
+            Ok(template) => {
+                template.fill(&vars).unwrap_or_else(|UnsetVariable(name)| format!("unset {name}"))
+            }
             Err(why) => why,
         }
     }
@@ -370,7 +372,7 @@ mod template_tests {
 
     #[test]
     fn a_single_place_keeps_the_kind_of_its_value() {
-        let form = Form::parse(&json!({"a": "{{n}}", "b": ["n = {{n}}", true], "c": null})).unwrap();
+        let form = JsonTemplate::parse(&json!({"a": "{{n}}", "b": ["n = {{n}}", true], "c": null})).unwrap();
         let vars = given(json!({"n": 3}));
         assert_eq!(form.fill(&vars), Ok(json!({"a": 3, "b": ["n = 3", true], "c": null})));
         assert_eq!(form.names(), ["n", "n"]);

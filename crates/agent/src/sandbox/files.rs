@@ -3,8 +3,8 @@
 //! What may be read besides the folder is named here, place by place: programs and what they need, and of `/etc` only what
 //! holds no secret. A home folder is never opened as a whole, and neither is a place that holds what is to be hidden.
 
-use super::namespaces::{Places, SHARED_MEMORY};
-use super::{Error, Reach};
+use super::namespaces::{KeptPlaces, SHARED_MEMORY};
+use super::{Error, FileAccess};
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -90,14 +90,14 @@ const BESIDE: &[&str] = &[
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Rules that are ready to be enforced.
-pub(super) struct Rules {
+pub(super) struct LandlockRules {
     rules: RulesetCreated,
     /// What they open and is there.
-    pub(super) places: Places,
+    pub(super) places: KeptPlaces,
 }
 
 /// The rules for what may be reached.
-pub(super) fn rules(reach: &Reach) -> Result<Rules, Error> {
+pub(super) fn rules(reach: &FileAccess) -> Result<LandlockRules, Error> {
     let none = |error: landlock::RulesetError| Error::NoLandlock(error.to_string());
     let (rules, write) = written(ruleset().map_err(none)?, reach)?;
     let read = looked_at(reach);
@@ -106,10 +106,10 @@ pub(super) fn rules(reach: &Reach) -> Result<Rules, Error> {
         .add_rules(landlock::path_beneath_rules(&read, AccessFs::from_read(WANTED)))
         .and_then(|rules| rules.add_rules(landlock::path_beneath_rules(DEVICES, devices)))
         .map_err(none)?;
-    Ok(Rules { rules, places: Places { write, read } })
+    Ok(LandlockRules { rules, places: KeptPlaces { write, read } })
 }
 
-impl Rules {
+impl LandlockRules {
     /// With the folder of shared memory, where that is the process's own.
     pub(super) fn with_shared_memory(self) -> Result<Self, Error> {
         let Self { rules, places } = self;
@@ -140,7 +140,7 @@ fn ruleset() -> Result<RulesetCreated, landlock::RulesetError> {
         .create()
 }
 
-fn written(mut rules: RulesetCreated, reach: &Reach) -> Result<(RulesetCreated, Vec<PathBuf>), Error> {
+fn written(mut rules: RulesetCreated, reach: &FileAccess) -> Result<(RulesetCreated, Vec<PathBuf>), Error> {
     let mut places = Vec::new();
     for folder in &reach.write {
         let bad = |why: String| Error::Folder(folder.display().to_string(), why);
@@ -160,7 +160,7 @@ fn written(mut rules: RulesetCreated, reach: &Reach) -> Result<(RulesetCreated, 
 }
 
 /// The real paths of what may be read, as far as this user can open it.
-fn looked_at(reach: &Reach) -> Vec<PathBuf> {
+fn looked_at(reach: &FileAccess) -> Vec<PathBuf> {
     let named = PROGRAMS.iter().chain(SETTINGS).map(PathBuf::from);
     let homes = homes(reach.home.as_deref());
     let linked = reach.programs.iter().flat_map(|folder| linked(folder, &homes));

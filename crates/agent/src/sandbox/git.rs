@@ -55,7 +55,7 @@ const SETTINGS: &[&str] = &["config", "config.worktree", "commondir", "gitdir", 
 
 /// The hooks and settings of all repositories in a folder, as digests.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct GitSnapshot {
     files: BTreeMap<String, String>,
     /// True when the folder was too large to look at all of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -64,14 +64,14 @@ pub struct Snapshot {
 
 /// What differs between two snapshots.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Changed {
+pub struct GitChanges {
     /// Paths in the folder, with what happened to each.
     pub files: Vec<(String, &'static str)>,
     /// True when not all of the folder was looked at.
     pub is_partial: bool,
 }
 
-impl Snapshot {
+impl GitSnapshot {
     /// Of a folder as it is now.
     pub fn of(folder: &Path) -> Self {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -81,7 +81,7 @@ impl Snapshot {
     }
 
     /// What is different in `later`.
-    pub fn changes(&self, later: &Self) -> Changed {
+    pub fn changes(&self, later: &Self) -> GitChanges {
         let new = later.files.iter().filter_map(|(path, digest)| match self.files.get(path) {
             None => Some((path.clone(), "new")),
             Some(before) => (before != digest).then(|| (path.clone(), "changed")),
@@ -90,11 +90,11 @@ impl Snapshot {
         let mut files: Vec<_> = new.chain(gone.map(|path| (path.clone(), "removed"))).collect();
         // The repository of the folder itself first: names are cheap, and only some are shown.
         files.sort_by_key(|(path, what)| (!path.starts_with(".git/"), path.clone(), *what));
-        Changed { files, is_partial: self.is_partial || later.is_partial }
+        GitChanges { files, is_partial: self.is_partial || later.is_partial }
     }
 }
 
-impl fmt::Display for Changed {
+impl fmt::Display for GitChanges {
     /// One paragraph for people; nothing when all was looked at and nothing changed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 20;
@@ -126,7 +126,7 @@ struct Walk<'a> {
     root: &'a Path,
     seen: usize,
     bytes: u64,
-    taken: Snapshot,
+    taken: GitSnapshot,
 }
 
 impl Walk<'_> {
@@ -299,7 +299,7 @@ fn digest(path: &Path, most: u64) -> (String, u64, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::Snapshot;
+    use super::GitSnapshot;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -329,8 +329,8 @@ mod tests {
         fs::write(at("deep/er/.git/more"), "[core]\n\tfsmonitor = ./monitor --fast\n").unwrap();
         fs::create_dir(at("husky/_")).unwrap();
         fs::write(at("deep/er/monitor"), "x").unwrap();
-        let before = Snapshot::of(dir.path());
-        assert!(before.changes(&Snapshot::of(dir.path())).files.is_empty());
+        let before = GitSnapshot::of(dir.path());
+        assert!(before.changes(&GitSnapshot::of(dir.path())).files.is_empty());
         assert_eq!(before.changes(&before).to_string(), "");
 
         fs::write(at(".git/config"), "[core]\n\tfsmonitor = ./x\n").unwrap();
@@ -361,7 +361,7 @@ mod tests {
             0,
         )
         .unwrap();
-        let changed = before.changes(&Snapshot::of(dir.path()));
+        let changed = before.changes(&GitSnapshot::of(dir.path()));
         let found: Vec<(&str, &str)> =
             changed.files.iter().map(|(path, what)| (path.as_str(), *what)).collect();
         assert_eq!(

@@ -4,7 +4,7 @@
 //! An owner that is killed cannot clean up. So it holds a lock on its home for as long as it lives, and a process that makes
 //! a home first removes those of the same user that are not locked.
 
-use super::Reach;
+use super::FileAccess;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, openat};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -21,14 +21,14 @@ const PRIVATE: u32 = 0o700;
 /// How often a home is made before giving up: a process that sweeps may take one that is not held yet.
 const TRIES: usize = 16;
 
-pub(crate) struct Home {
+pub(crate) struct PrivateHome {
     path: PathBuf,
     /// Removed before the lock is let go.
     _folder: TempDir,
     _lock: OwnedFd,
 }
 
-impl Home {
+impl PrivateHome {
     pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }
@@ -66,7 +66,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for PrivateHome {
     fn drop(&mut self) {
         let _ = remove(&self.path);
     }
@@ -250,21 +250,21 @@ impl Environment {
     }
 
     /// What may be reached by a process that writes to `write` and the private home.
-    pub(crate) fn reach(&self, mut write: Vec<PathBuf>, home: &Home) -> Reach {
+    pub(crate) fn reach(&self, mut write: Vec<PathBuf>, home: &PrivateHome) -> FileAccess {
         write.extend([home.home(), home.temporary()]);
         let told = |name: &str| self.known.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
         let tools = ["JAVA_HOME", "GOROOT"].iter().filter_map(|name| told(name)).map(PathBuf::from);
-        Reach {
+        FileAccess {
             write,
             programs: std::env::split_paths(&self.path).collect(),
             read: self.rustup.iter().cloned().chain(tools).filter(|folder| Path::is_dir(folder)).collect(),
             home: self.home.clone(),
-            ..Reach::default()
+            ..FileAccess::default()
         }
     }
 
     /// All variables of a process that has the private home.
-    pub(crate) fn variables(self, home: &Home) -> Vec<(String, OsString)> {
+    pub(crate) fn variables(self, home: &PrivateHome) -> Vec<(String, OsString)> {
         let known = self.known.into_iter().map(|(name, value)| (name.to_owned(), value));
         let own = [
             ("PATH", self.path),
@@ -312,7 +312,7 @@ fn real(value: OsString) -> OsString {
 
 #[cfg(test)]
 mod tests {
-    use super::{Home, PREFIX};
+    use super::{PREFIX, PrivateHome};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_home_is_private_and_gone_with_its_owner() {
         let place = tempfile::tempdir().unwrap();
-        let home = Home::new_in(place.path()).unwrap();
+        let home = PrivateHome::new_in(place.path()).unwrap();
         for folder in [home.path.clone(), home.home(), home.temporary()] {
             assert_eq!(mode(&folder), 0o700, "{}", folder.display());
         }
@@ -343,9 +343,9 @@ mod tests {
         symlink(at("other"), at(&link)).unwrap();
         symlink(at("other"), at(&left).join("home/link")).unwrap();
         fs::write(at(&file), "x").unwrap();
-        let living = Home::new_in(place.path()).unwrap();
+        let living = PrivateHome::new_in(place.path()).unwrap();
         assert!(!at(&left).exists());
-        let next = Home::new_in(place.path()).unwrap();
+        let next = PrivateHome::new_in(place.path()).unwrap();
         for kept in [&living.home(), &next.home(), &at("other/kept"), &at(&link), &at(&file)] {
             assert!(kept.exists(), "{}", kept.display());
         }
@@ -358,7 +358,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        let home = Home::new_in(place.path()).unwrap();
+                        let home = PrivateHome::new_in(place.path()).unwrap();
                         assert!(home.home().join(".gitconfig").is_file());
                     }
                 });
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn what_is_closed_against_removal_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        let home = Home::new_in(place.path()).unwrap();
+        let home = PrivateHome::new_in(place.path()).unwrap();
         let closed = home.home().join("kept/窓");
         fs::create_dir_all(&closed).unwrap();
         fs::write(closed.join("file"), "").unwrap();

@@ -6,7 +6,7 @@
 //! the process that wants the command: when that lets go of it, or is killed, the command ends too. Through the tie it is
 //! told how the command ended.
 
-use super::{CommandSpec, Error, INSIDE, Input, proxy};
+use super::{CommandInput, CommandSpec, Error, INSIDE, proxy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::param::{clock_ticks_per_second, page_size};
@@ -82,8 +82,8 @@ fn adopt() -> io::Result<()> {
 fn keep(command: &Child, job: &CommandSpec, input: UnixStream) -> io::Result<u8> {
     let mut keeper = Keeper { command: Pid::from_child(command), ended: None };
     let waited = match job.input {
-        Input::Empty => keeper.wait(PollFlags::IN, job.limits),
-        Input::Relayed => {
+        CommandInput::Empty => keeper.wait(PollFlags::IN, job.limits),
+        CommandInput::Relayed => {
             std::thread::spawn(move || {
                 // It ends with either side, and then closes the command's input.
                 let _ = io::copy(&mut io::stdin(), &mut &input);

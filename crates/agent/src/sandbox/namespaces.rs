@@ -32,7 +32,7 @@ const EMPTY: &CStr = c"mode=0755,size=1m";
 const SHARED: &CStr = c"mode=1777,size=256m";
 
 /// What of the file system stays, by real paths.
-pub(super) struct Places {
+pub(super) struct KeptPlaces {
     /// Can be written.
     pub(super) write: Vec<PathBuf>,
     /// Can be read.
@@ -41,7 +41,7 @@ pub(super) struct Places {
 
 /// Leaves the namespaces of this process: of mounts and of System V objects, and of the network where `is_closed`. The
 /// process has one thread. Then covers all but `places` and starts the loopback.
-pub(super) fn enter(places: &Places, is_closed: bool, memory: u64) -> Result<(), String> {
+pub(super) fn enter(places: &KeptPlaces, is_closed: bool, memory: u64) -> Result<(), String> {
     let mut own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if is_closed {
         own |= CloneFlags::CLONE_NEWNET;
@@ -79,7 +79,7 @@ fn map(user: u32, group: u32) -> io::Result<()> {
 
 /// Covers the top folders with empty ones, puts `places` back where they were, and lets nothing but those for writing be
 /// changed: Landlock does not guard modes, owners and times.
-fn cover(places: &Places) -> io::Result<()> {
+fn cover(places: &KeptPlaces) -> io::Result<()> {
     // What is mounted here must not be seen outside.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let covered = covered(places)?;
@@ -170,7 +170,7 @@ fn fix(place: &Path) -> io::Result<()> {
 }
 
 /// The folders to be covered: real ones that no place holds.
-fn covered(places: &Places) -> io::Result<Vec<PathBuf>> {
+fn covered(places: &KeptPlaces) -> io::Result<Vec<PathBuf>> {
     let top = fs::read_dir("/")?.flatten().filter(|entry| {
         let is_kept = entry.file_name().to_str().is_some_and(|name| KEPT.contains(&name));
         !is_kept && entry.file_type().is_ok_and(|kind| kind.is_dir())

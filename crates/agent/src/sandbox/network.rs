@@ -14,7 +14,7 @@ const NONE: &str = "none";
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Network {
     /// These hosts, through the proxy; none when the list is empty.
-    Hosts(Vec<Host>),
+    Hosts(Vec<AllowedHost>),
     /// Whatever the machine reaches.
     Open,
 }
@@ -27,7 +27,7 @@ impl Default for Network {
 
 /// A host that may be reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Host {
+pub struct AllowedHost {
     name: Name,
     port: Option<u16>,
 }
@@ -55,7 +55,9 @@ impl Network {
         match list {
             [one] if one == OPEN => Ok(Self::Open),
             [one] if one == NONE => Ok(Self::default()),
-            hosts => hosts.iter().map(|host| Host::parse(host)).collect::<Result<_, _>>().map(Self::Hosts),
+            hosts => {
+                hosts.iter().map(|host| AllowedHost::parse(host)).collect::<Result<_, _>>().map(Self::Hosts)
+            }
         }
     }
 
@@ -63,12 +65,12 @@ impl Network {
     pub(super) fn words(&self) -> Vec<String> {
         match self {
             Self::Open => vec![OPEN.to_owned()],
-            Self::Hosts(hosts) => hosts.iter().map(Host::to_string).collect(),
+            Self::Hosts(hosts) => hosts.iter().map(AllowedHost::to_string).collect(),
         }
     }
 
     /// The hosts, where a proxy is to serve any.
-    pub(super) fn hosts(&self) -> Option<&[Host]> {
+    pub(super) fn hosts(&self) -> Option<&[AllowedHost]> {
         match self {
             Self::Hosts(hosts) if !hosts.is_empty() => Some(hosts),
             _ => None,
@@ -76,7 +78,7 @@ impl Network {
     }
 }
 
-impl Host {
+impl AllowedHost {
     fn parse(given: &str) -> Result<Self, BadHost> {
         let bad = || BadHost(given.to_owned());
         let (name, port) = split(given).ok_or_else(bad)?;
@@ -131,7 +133,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for AllowedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Name::Address(IpAddr::V6(address)) => write!(f, "[{address}]")?,
@@ -217,10 +219,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Host, Network, is_public};
+    use super::{AllowedHost, Network, is_public};
 
-    fn host(text: &str) -> Host {
-        Host::parse(text).unwrap()
+    fn host(text: &str) -> AllowedHost {
+        AllowedHost::parse(text).unwrap()
     }
 
     #[test]

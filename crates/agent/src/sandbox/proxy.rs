@@ -5,7 +5,7 @@
 //! leads. `CONNECT` makes a tunnel, whose bytes are not looked at; a plain request (`GET http://…`) is sent on with the name
 //! it was admitted for. What is refused is told in words, and logged to standard error once a name.
 
-use super::network::{Host, is_public, split};
+use super::network::{AllowedHost, is_public, split};
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -22,13 +22,13 @@ const HEAD: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(15);
 
 struct Proxy {
-    hosts: Vec<Host>,
+    hosts: Vec<AllowedHost>,
     open: AtomicUsize,
     told: Mutex<HashSet<String>>,
 }
 
 /// Serves clients until the process ends.
-pub(super) fn serve(listener: &TcpListener, hosts: Vec<Host>) {
+pub(super) fn serve(listener: &TcpListener, hosts: Vec<AllowedHost>) {
     let proxy = Arc::new(Proxy { hosts, open: AtomicUsize::new(0), told: Mutex::default() });
     for client in listener.incoming() {
         let Ok(client) = client else {
@@ -284,7 +284,7 @@ fn refuse(mut client: &TcpStream, status: &str, why: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Host, Mutex, Proxy, Refused, serve};
+    use super::{AllowedHost, Mutex, Proxy, Refused, serve};
     use crate::sandbox::Network;
     use std::io::{Read, Write};
     use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -305,7 +305,7 @@ mod tests {
 
     fn proxy(hosts: &[String]) -> SocketAddr {
         let Network::Hosts(hosts) = Network::parse(hosts).unwrap() else { unreachable!() };
-        let hosts: Vec<Host> = hosts;
+        let hosts: Vec<AllowedHost> = hosts;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || serve(&listener, hosts));

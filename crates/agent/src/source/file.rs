@@ -3,7 +3,7 @@
 //! A task without a key is known by what it says, so that the same file can be added twice and is queued once.
 //! A file is taken as a whole or not at all: the first thing that is wrong is named with its place.
 
-use super::{Error, words};
+use super::{Error, text};
 use crate::task::Task;
 use serde::Deserialize;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn written(place: String, object: Value) -> Result<(String, Written), Error> {
         .find_map(|name| Some((name, object.get(name)?)).filter(|(_, value)| !is_text(name, value)));
     if let Some((name, value)) = odd {
         let value = value.to_string();
-        let shown = words::head(&value, SHOWN);
+        let shown = text::head(&value, SHOWN);
         return Err(bad(&place, &format!("{name:?} is {shown}: write a text, in quotes")));
     }
     let read = serde_json::from_value(object).map_err(|why| bad(&place, &why.to_string()))?;
@@ -177,7 +177,7 @@ fn titled(title: Option<String>, text: String) -> Result<(String, String), Strin
         return Err("a title is one line: put the rest into \"text\"".to_owned());
     }
     let line = given.or_else(|| text.lines().map(str::trim).find(|line| !line.is_empty()));
-    let line = words::line(line.ok_or("there is neither a \"title\" nor a \"text\"")?);
+    let line = text::line(line.ok_or("there is neither a \"title\" nor a \"text\"")?);
     if line.chars().count() <= MOST_TITLE {
         return Ok((line, text));
     }
@@ -192,7 +192,7 @@ fn checked(key: String) -> Result<String, String> {
     if key.is_empty() || key.len() > MOST_KEY || !key.chars().all(is_plain) {
         return Err(format!(
             "not a key: {:?}: 1 to {MOST_KEY} bytes without blanks",
-            words::head(&key, MOST_KEY)
+            text::head(&key, MOST_KEY)
         ));
     }
     Ok(key)

@@ -1,9 +1,9 @@
 //! GitHub, and GitHub Enterprise: issues and pull requests are one list, labels are put on and taken off one by one.
 
-use super::tracker::{self, At, Change, Forge, Seen};
-use super::wire::{Ask, Wire};
-use super::words::{News, Place, Words, encode};
-use super::{Comment, Error, Kind, Tracker};
+use super::client::{TrackerClient, TrackerRequest};
+use super::text::{BoundedText, CodePlace, NewComments, encode};
+use super::tracker::{self, IssuePath, LabelChange, TrackerApi, TrackerIssue};
+use super::{Error, TaskComment, TrackerConfig, TrackerKind};
 use jiff::Timestamp;
 use komado_provider::Method;
 use serde::Deserialize;
@@ -24,19 +24,19 @@ pub(super) struct GitHub(Heard);
 #[derive(Clone, Copy, Default)]
 struct Heard {
     /// How far it went.
-    to: Cursor,
+    to: ReviewCursor,
     /// When its last comment was written: GitHub lists comments since a time, not since one.
     talk: Option<u64>,
     /// The review that was sent last, when all was heard of it.
-    review: Option<Spot>,
+    review: Option<CommentPosition>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct User {
+pub(super) struct GitHubUser {
     login: String,
 }
 
-impl User {
+impl GitHubUser {
     /// As GitHub shows a user who is no longer there.
     pub(super) fn name(user: Option<Self>) -> String {
         user.map_or_else(|| "ghost".to_owned(), |user| user.login)
@@ -49,17 +49,17 @@ struct Label {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Issue {
+pub(super) struct GitHubIssue {
     number: u64,
     #[serde(default)]
-    title: Words,
+    title: BoundedText,
     #[serde(default)]
-    body: Words,
-    user: Option<User>,
+    body: BoundedText,
+    user: Option<GitHubUser>,
     #[serde(default)]
     labels: Vec<Label>,
     #[serde(default)]
-    assignees: Vec<User>,
+    assignees: Vec<GitHubUser>,
     #[serde(default)]
     html_url: String,
     state: String,
@@ -67,17 +67,17 @@ pub(super) struct Issue {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct GitHubComment {
     id: u64,
     #[serde(default)]
-    body: Words,
-    user: Option<User>,
+    body: BoundedText,
+    user: Option<GitHubUser>,
     created_at: String,
 }
 
-impl Forge for GitHub {
-    type Issue = Issue;
-    type Said = Said;
+impl TrackerApi for GitHub {
+    type Issue = GitHubIssue;
+    type Said = GitHubComment;
 
     const REPO: (&'static str, &'static str) = ("repository", "github.repos");
     const LISTS: &'static [(&'static str, &'static str)] = &[("issues", "issue")];
@@ -93,7 +93,7 @@ impl Forge for GitHub {
         format!("/repos/{}/{}", encode(owner), encode(name))
     }
 
-    fn waiting(tracker: &Tracker) -> String {
+    fn waiting(tracker: &TrackerConfig) -> String {
         let user = tracker.user.as_deref().map(|user| format!("&assignee={}", encode(user)));
         format!(
             "state=open&sort=created&direction=asc&per_page=100&labels={}{}",
@@ -107,8 +107,8 @@ impl Forge for GitHub {
     }
 
     /// Pull requests are issues, too.
-    fn seen(issue: Issue, _: &'static str) -> Seen {
-        Seen {
+    fn seen(issue: GitHubIssue, _: &'static str) -> TrackerIssue {
+        TrackerIssue {
             number: issue.number,
             task_type: if issue.pull_request.is_some() { PULL } else { "issue" },
             title: issue.title.0,
@@ -121,36 +121,47 @@ impl Forge for GitHub {
         }
     }
 
-    fn words(said: &Said) -> &str {
+    fn words(said: &GitHubComment) -> &str {
         &said.body.0
     }
 
     /// To put one on tells which others are there.
-    fn change(wire: &Wire, what: &str, at: &At, change: &Change<'_>) -> Result<Option<()>, Error> {
+    fn change(
+        wire: &TrackerClient,
+        what: &str,
+        at: &IssuePath,
+        change: &LabelChange<'_>,
+    ) -> Result<Option<()>, Error> {
         let path = format!("{}/labels", at.path());
         let ask = match change.on {
             Some(on) => {
                 let body = Some(json!({ "labels": [on] }));
-                Ask { what, method: Method::POST, path: path.clone(), body }
+                TrackerRequest { what, method: Method::POST, path: path.clone(), body }
             }
-            None => Ask::get(what, path.clone()),
+            None => TrackerRequest::get(what, path.clone()),
         };
         let Some(labels) = wire.get::<Vec<Label>>(&ask)? else { return Ok(None) };
         for Label { name } in labels {
-            if change.off.iter().any(|off| tracker::same(Kind::GitHub, off, &name)) {
+            if change.off.iter().any(|off| tracker::same(TrackerKind::GitHub, off, &name)) {
                 let path = format!("{path}/{}", encode(&name));
                 // One that is no longer there was taken off by another user.
-                wire.tell(&Ask { what, method: Method::DELETE, path, body: None })?;
+                wire.tell(&TrackerRequest { what, method: Method::DELETE, path, body: None })?;
             }
         }
         Ok(Some(()))
     }
 
     /// Of the talk and of the reviews of a pull request together.
-    fn news(&mut self, ear: &Wire, at: &At, seen: &Seen, after: Option<&str>) -> Result<Vec<Comment>, Error> {
-        let after: Cursor = after.and_then(|id| id.parse().ok()).unwrap_or_default();
+    fn news(
+        &mut self,
+        ear: &TrackerClient,
+        at: &IssuePath,
+        seen: &TrackerIssue,
+        after: Option<&str>,
+    ) -> Result<Vec<TaskComment>, Error> {
+        let after: ReviewCursor = after.and_then(|id| id.parse().ok()).unwrap_or_default();
         let before = if self.0.to == after { self.0 } else { Heard::default() };
-        let mut news = News::new();
+        let mut news = NewComments::new();
         talk(ear, at, after, before.talk, &mut news)?;
         let mut review = None;
         if seen.task_type == PULL {
@@ -161,7 +172,7 @@ impl Forge for GitHub {
         let comments = news.into_all().map(|(spot, comment)| {
             heard.to.pass(spot);
             heard.talk = if spot.review == 0 { Some(spot.time) } else { heard.talk };
-            Comment { id: heard.to.to_string(), ..comment }
+            TaskComment { id: heard.to.to_string(), ..comment }
         });
         let comments = comments.collect();
         self.0 = heard;
@@ -169,20 +180,26 @@ impl Forge for GitHub {
     }
 }
 
-fn talk(ear: &Wire, at: &At, after: Cursor, since: Option<u64>, news: &mut News<Spot>) -> Result<(), Error> {
+fn talk(
+    ear: &TrackerClient,
+    at: &IssuePath,
+    after: ReviewCursor,
+    since: Option<u64>,
+    news: &mut NewComments<CommentPosition>,
+) -> Result<(), Error> {
     let since = since.and_then(|time| Timestamp::from_second(time.try_into().ok()?).ok());
     let since = since.map(|time| format!("&since={}", encode(&time.to_string()))).unwrap_or_default();
     let (what, path) = (format!("the comments of {}", at.name), at.said::<GitHub>());
     let mut time = 0;
-    ear.list(&what, &path, &format!("per_page=100{since}"), &mut |said: Said| {
+    ear.list(&what, &path, &format!("per_page=100{since}"), &mut |said: GitHubComment| {
         if said.id <= after.comment || tracker::is_ours(&said.body.0) {
             return true;
         }
         // They come in the order of their numbers, and are handed on in no other.
         time = time.max(seconds(&said.created_at).unwrap_or(0));
-        let (author, text) = (User::name(said.user), said.body.0);
-        let spot = Spot { time, review: 0, comment: said.id };
-        news.add(spot, Comment { id: String::new(), author, text })
+        let (author, text) = (GitHubUser::name(said.user), said.body.0);
+        let spot = CommentPosition { time, review: 0, comment: said.id };
+        news.add(spot, TaskComment { id: String::new(), author, text })
     })?;
     Ok(())
 }
@@ -197,8 +214,8 @@ fn talk(ear: &Wire, at: &At, after: Cursor, since: Option<u64>, news: &mut News<
 struct Review {
     id: u64,
     #[serde(default)]
-    body: Words,
-    user: Option<User>,
+    body: BoundedText,
+    user: Option<GitHubUser>,
     #[serde(default)]
     state: String,
     /// Missing while it is being written.
@@ -206,12 +223,12 @@ struct Review {
 }
 
 impl Review {
-    fn spot(&self) -> Option<Spot> {
-        Some(Spot { time: seconds(self.submitted_at.as_deref()?)?, review: self.id, comment: 0 })
+    fn spot(&self) -> Option<CommentPosition> {
+        Some(CommentPosition { time: seconds(self.submitted_at.as_deref()?)?, review: self.id, comment: 0 })
     }
 
     /// What it says as a whole; many say nothing.
-    fn comment(self) -> Option<Comment> {
+    fn comment(self) -> Option<TaskComment> {
         let text = self.body.0;
         if text.trim().is_empty() || tracker::is_ours(&text) {
             return None;
@@ -231,10 +248,10 @@ struct Remark {
     id: u64,
     pull_request_review_id: Option<u64>,
     #[serde(default)]
-    body: Words,
-    user: Option<User>,
+    body: BoundedText,
+    user: Option<GitHubUser>,
     #[serde(default)]
-    path: Words,
+    path: BoundedText,
     start_line: Option<u64>,
     line: Option<u64>,
     original_start_line: Option<u64>,
@@ -244,7 +261,7 @@ struct Remark {
 }
 
 impl Remark {
-    fn comment(self) -> Option<Comment> {
+    fn comment(self) -> Option<TaskComment> {
         if self.body.0.trim().is_empty() || tracker::is_ours(&self.body.0) {
             return None;
         }
@@ -253,7 +270,7 @@ impl Remark {
     }
 
     /// Lines that were changed since have no number of today.
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> CodePlace<'_> {
         let is_old = self.line.is_none();
         let (from, line) = match is_old {
             true => (self.original_start_line, self.original_line),
@@ -264,12 +281,12 @@ impl Remark {
             Some("LEFT") => Some("before the change"),
             _ => None,
         };
-        Place { path: &self.path.0, from, line, of, is_reply: self.in_reply_to_id.is_some() }
+        CodePlace { path: &self.path.0, from, line, of, is_reply: self.in_reply_to_id.is_some() }
     }
 }
 
-fn comment(user: Option<User>, text: String) -> Comment {
-    Comment { id: String::new(), author: User::name(user), text }
+fn comment(user: Option<GitHubUser>, text: String) -> TaskComment {
+    TaskComment { id: String::new(), author: GitHubUser::name(user), text }
 }
 
 /// A time as GitHub writes it, in seconds since 1970.
@@ -280,18 +297,18 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
 /// Adds what reviews of the pull request at `pull` said after `after`, and tells which one was sent last. When that is
 /// `known`, there is nothing more to ask for.
 pub(super) fn read(
-    wire: &Wire,
+    wire: &TrackerClient,
     (name, pull): (&str, &str),
-    (after, known): (Spot, Option<Spot>),
-    news: &mut News<Spot>,
-) -> Result<Option<Spot>, Error> {
+    (after, known): (CommentPosition, Option<CommentPosition>),
+    news: &mut NewComments<CommentPosition>,
+) -> Result<Option<CommentPosition>, Error> {
     let (mut newest, mut sent) = (None, BTreeMap::new());
     let what = format!("the reviews of {name}");
     wire.list(&what, &format!("{pull}/reviews"), "per_page=100", &mut |review: Review| {
         let Some(spot) = review.spot() else { return true };
         newest = newest.max(Some(spot));
         // The last one that was heard of may not have been heard to its end.
-        if spot >= (Spot { comment: 0, ..after }) {
+        if spot >= (CommentPosition { comment: 0, ..after }) {
             sent.insert(spot.review, spot.time);
         }
         if let Some(comment) = review.comment().filter(|_| spot > after) {
@@ -305,7 +322,7 @@ pub(super) fn read(
     let what = format!("the comments in the code of {name}");
     wire.list(&what, &format!("{pull}/comments"), "per_page=100", &mut |remark: Remark| {
         let review = remark.pull_request_review_id.unwrap_or(0);
-        let spot = sent.get(&review).map(|time| Spot { time: *time, review, comment: remark.id });
+        let spot = sent.get(&review).map(|time| CommentPosition { time: *time, review, comment: remark.id });
         let Some(spot) = spot.filter(|spot| *spot > after) else { return true };
         if let Some(comment) = remark.comment() {
             news.add(spot, comment);
@@ -323,7 +340,7 @@ pub(super) fn read(
 
 /// Where something stands among all that was said.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Spot {
+pub(super) struct CommentPosition {
     /// When people saw it, in seconds since 1970.
     pub(super) time: u64,
     /// The review it belongs to; 0 for what belongs to none.
@@ -334,16 +351,16 @@ pub(super) struct Spot {
 
 /// How far the talk and the reviews were heard. As text, a later one is longer than an earlier one, or sorts behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Cursor {
+pub(super) struct ReviewCursor {
     /// The last comment that belongs to no review.
     pub(super) comment: u64,
     /// The last that was heard of reviews.
-    pub(super) review: Spot,
+    pub(super) review: CommentPosition,
 }
 
-impl Cursor {
+impl ReviewCursor {
     /// This was heard, too.
-    pub(super) fn pass(&mut self, spot: Spot) {
+    pub(super) fn pass(&mut self, spot: CommentPosition) {
         if spot.review == 0 {
             self.comment = spot.comment;
         } else {
@@ -352,10 +369,10 @@ impl Cursor {
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for ReviewCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Spot { time, review, comment } = self.review;
-        match self.review == Spot::default() {
+        let CommentPosition { time, review, comment } = self.review;
+        match self.review == CommentPosition::default() {
             true => write!(f, "{}", self.comment),
             // Of one width, so that a later one is never shorter.
             false => write!(f, "c{}.r{time:012}-{review:020}-{comment:020}", self.comment),
@@ -363,24 +380,24 @@ impl fmt::Display for Cursor {
     }
 }
 
-impl FromStr for Cursor {
-    type Err = NoCursor;
+impl FromStr for ReviewCursor {
+    type Err = BadCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let number = |text: &str| text.parse::<u64>().map_err(|_| NoCursor);
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        let number = |text: &str| text.parse::<u64>().map_err(|_| BadCursor);
         let Some((comment, review)) = text.strip_prefix('c').and_then(|rest| rest.split_once(".r")) else {
-            return Ok(Self { comment: number(text)?, review: Spot::default() });
+            return Ok(Self { comment: number(text)?, review: CommentPosition::default() });
         };
         let mut numbers = review.splitn(3, '-').map(number);
-        let mut next = || numbers.next().unwrap_or(Err(NoCursor));
-        let review = Spot { time: next()?, review: next()?, comment: next()? };
+        let mut next = || numbers.next().unwrap_or(Err(BadCursor));
+        let review = CommentPosition { time: next()?, review: next()?, comment: next()? };
         Ok(Self { comment: number(comment)?, review })
     }
 }
 
 /// A text that says nothing of how far was heard.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct NoCursor;
+pub(super) struct BadCursor;
 
 #[cfg(test)]
 mod tests {
@@ -431,7 +448,7 @@ mod tests {
             let review =
                 json!({ "id": 1, "state": state, "body": body, "submitted_at": "2026-01-01T00:00:00Z" });
             let review: Review = serde_json::from_value(review).unwrap();
-            assert_eq!(review.spot(), Some(Spot { time: 1_767_225_600, review: 1, comment: 0 }));
+            assert_eq!(review.spot(), Some(CommentPosition { time: 1_767_225_600, review: 1, comment: 0 }));
             assert_eq!(review.comment().map(|comment| comment.text).as_deref(), expect);
         }
         let pending: Review =
@@ -450,10 +467,10 @@ mod cursor_tests {
         let spots = [(9, 0, 7), (10, 0, 99), (11, 500, 0), (11, 500, 3), (12, 8, 0), (12, 8, 4_000_000_000)];
         let more =
             [(13, 0, 100), (13, 9, u64::MAX), (1_767_225_600, 1, 0), (1_767_225_601, 0, 9_999_999_999)];
-        let mut cursor = Cursor::default();
+        let mut cursor = ReviewCursor::default();
         let mut before = (0, String::new());
         for (time, review, comment) in spots.into_iter().chain(more) {
-            cursor.pass(Spot { time, review, comment });
+            cursor.pass(CommentPosition { time, review, comment });
             let text = cursor.to_string();
             assert_eq!(text.parse(), Ok(cursor), "{text}");
             let key = (text.len(), text);
@@ -464,11 +481,11 @@ mod cursor_tests {
 
     #[test]
     fn a_plain_number_is_a_comment_and_anything_else_is_none() {
-        let plain = Cursor { comment: 1_234, review: Spot::default() };
+        let plain = ReviewCursor { comment: 1_234, review: CommentPosition::default() };
         assert_eq!("1234".parse(), Ok(plain));
         assert_eq!(plain.to_string(), "1234");
         for text in ["", "c1", "c1.r2", "c1.r2-3", "c1.r2-3-4-5", "c.r1-2-3", "窓", "-1", "c1.r-1-2-3"] {
-            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<ReviewCursor>(), Err(BadCursor), "{text}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! GitLab: issues and merge requests are two lists, labels change in one request, and some notes are the tracker's own.
 
-use super::tracker::{self, At, Change, Forge, Seen};
-use super::wire::{Ask, Wire};
-use super::words::{News, Place, Words, encode};
-use super::{Comment, Error, Tracker};
+use super::client::{TrackerClient, TrackerRequest};
+use super::text::{BoundedText, CodePlace, NewComments, encode};
+use super::tracker::{self, IssuePath, LabelChange, TrackerApi, TrackerIssue};
+use super::{Error, TaskComment, TrackerConfig};
 use komado_provider::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,12 +18,12 @@ struct User {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Issue {
+pub(super) struct GitLabIssue {
     iid: u64,
     #[serde(default)]
-    title: Words,
+    title: BoundedText,
     #[serde(default)]
-    description: Words,
+    description: BoundedText,
     author: Option<User>,
     #[serde(default)]
     labels: Vec<String>,
@@ -34,10 +34,10 @@ pub(super) struct Issue {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Note {
+pub(super) struct GitLabNote {
     id: u64,
     #[serde(default)]
-    body: Words,
+    body: BoundedText,
     author: Option<User>,
     #[serde(default)]
     system: bool,
@@ -48,38 +48,38 @@ pub(super) struct Note {
 #[derive(Deserialize)]
 struct Position {
     #[serde(default)]
-    old_path: Words,
+    old_path: BoundedText,
     #[serde(default)]
-    new_path: Words,
+    new_path: BoundedText,
     old_line: Option<u64>,
     new_line: Option<u64>,
 }
 
 impl Position {
     /// A line that was taken out has a number of before alone.
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> CodePlace<'_> {
         let (path, line, of) = match (self.new_line, self.old_line) {
             (None, Some(line)) => (&self.old_path.0, Some(line), Some("before the change")),
             (line, _) => (&self.new_path.0, line, None),
         };
-        Place { path, line, of, ..Place::default() }
+        CodePlace { path, line, of, ..CodePlace::default() }
     }
 }
 
-impl Note {
-    fn comment(self) -> Comment {
+impl GitLabNote {
+    fn comment(self) -> TaskComment {
         let author = self.author.map_or_else(|| "ghost".to_owned(), |user| user.username);
         let text = match &self.position {
             Some(position) => position.place().says(&self.body.0),
             None => self.body.0,
         };
-        Comment { id: self.id.to_string(), author, text }
+        TaskComment { id: self.id.to_string(), author, text }
     }
 }
 
-impl Forge for GitLab {
-    type Issue = Issue;
-    type Said = Note;
+impl TrackerApi for GitLab {
+    type Issue = GitLabIssue;
+    type Said = GitLabNote;
 
     const REPO: (&'static str, &'static str) = ("project", "gitlab.projects");
     const LISTS: &'static [(&'static str, &'static str)] =
@@ -94,7 +94,7 @@ impl Forge for GitLab {
         format!("/projects/{}", encode(&format!("{owner}/{name}")))
     }
 
-    fn waiting(tracker: &Tracker) -> String {
+    fn waiting(tracker: &TrackerConfig) -> String {
         let user = tracker.user.as_deref().map(|user| format!("&assignee_username={}", encode(user)));
         format!(
             "state=opened&scope=all&order_by=created_at&sort=asc&per_page=100&labels={}{}",
@@ -107,8 +107,8 @@ impl Forge for GitLab {
         if task_type == "issue" { "issues" } else { "merge_requests" }
     }
 
-    fn seen(issue: Issue, task_type: &'static str) -> Seen {
-        Seen {
+    fn seen(issue: GitLabIssue, task_type: &'static str) -> TrackerIssue {
+        TrackerIssue {
             number: issue.iid,
             task_type,
             title: issue.title.0,
@@ -121,23 +121,34 @@ impl Forge for GitLab {
         }
     }
 
-    fn words(note: &Note) -> &str {
+    fn words(note: &GitLabNote) -> &str {
         &note.body.0
     }
 
-    fn change(wire: &Wire, what: &str, at: &At, change: &Change<'_>) -> Result<Option<()>, Error> {
+    fn change(
+        wire: &TrackerClient,
+        what: &str,
+        at: &IssuePath,
+        change: &LabelChange<'_>,
+    ) -> Result<Option<()>, Error> {
         let body =
             json!({ "add_labels": change.on.unwrap_or_default(), "remove_labels": change.off.join(",") });
-        wire.tell(&Ask { what, method: Method::PUT, path: at.path(), body: Some(body) })
+        wire.tell(&TrackerRequest { what, method: Method::PUT, path: at.path(), body: Some(body) })
     }
 
     /// They are read from the newest, so that a long talk is not read again and again; of more than there is room for, the
     /// oldest are kept, and the others are news the next time.
-    fn news(&mut self, ear: &Wire, at: &At, _: &Seen, after: Option<&str>) -> Result<Vec<Comment>, Error> {
+    fn news(
+        &mut self,
+        ear: &TrackerClient,
+        at: &IssuePath,
+        _: &TrackerIssue,
+        after: Option<&str>,
+    ) -> Result<Vec<TaskComment>, Error> {
         let after = after.and_then(|id| id.parse().ok()).unwrap_or(0);
-        let mut news = News::new();
+        let mut news = NewComments::new();
         let (what, path) = (format!("the notes of {}", at.name), at.said::<Self>());
-        ear.list(&what, &path, Self::COMMENT.1, &mut |note: Note| {
+        ear.list(&what, &path, Self::COMMENT.1, &mut |note: GitLabNote| {
             if note.id <= after {
                 return false;
             }

@@ -1,7 +1,7 @@
 //! A tracker of issues, whichever: how it is asked and told, and what differs from one to the next.
 
-use super::wire::{Ask, Wire};
-use super::{Comment, Ended, Error, Kind, Look, Source, Tracker, repo_of, words};
+use super::client::{TrackerClient, TrackerRequest};
+use super::{Error, SourceEnd, TaskComment, TaskNews, TaskSource, TrackerConfig, TrackerKind, repo_of, text};
 use crate::task::Task;
 use komado_core::session::TaskKey;
 use komado_provider::{Cancel, Client, Method};
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 /// What one tracker has of its own.
-pub(super) trait Forge: Send + Default {
+pub(super) trait TrackerApi: Send + Default {
     /// An issue, as it is listed.
     type Issue: DeserializeOwned;
     /// A comment, as it is listed.
@@ -29,26 +29,37 @@ pub(super) trait Forge: Send + Default {
     fn repo(owner: &str, name: &str) -> String;
 
     /// What asks a list for the issues that wait.
-    fn waiting(tracker: &Tracker) -> String;
+    fn waiting(tracker: &TrackerConfig) -> String;
 
     /// The list that has tasks of a type.
     fn list(task_type: &str) -> &'static str;
 
     /// An issue of a list of this type.
-    fn seen(issue: Self::Issue, task_type: &'static str) -> Seen;
+    fn seen(issue: Self::Issue, task_type: &'static str) -> TrackerIssue;
 
     /// What was said.
     fn words(said: &Self::Said) -> &str;
 
     /// Changes the labels of an issue; `None` when it is gone.
-    fn change(wire: &Wire, what: &str, at: &At, change: &Change<'_>) -> Result<Option<()>, Error>;
+    fn change(
+        wire: &TrackerClient,
+        what: &str,
+        at: &IssuePath,
+        change: &LabelChange<'_>,
+    ) -> Result<Option<()>, Error>;
 
     /// What was said of a task after `after`.
-    fn news(&mut self, ear: &Wire, at: &At, seen: &Seen, after: Option<&str>) -> Result<Vec<Comment>, Error>;
+    fn news(
+        &mut self,
+        ear: &TrackerClient,
+        at: &IssuePath,
+        seen: &TrackerIssue,
+        after: Option<&str>,
+    ) -> Result<Vec<TaskComment>, Error>;
 }
 
 /// Where a task is at its tracker.
-pub(super) struct At {
+pub(super) struct IssuePath {
     /// What people call it.
     pub(super) name: String,
     repo: String,
@@ -56,7 +67,7 @@ pub(super) struct At {
     number: u64,
 }
 
-impl At {
+impl IssuePath {
     /// Its path.
     pub(super) fn path(&self) -> String {
         self.in_list(self.list)
@@ -68,24 +79,24 @@ impl At {
     }
 
     /// The path of what was said of it.
-    pub(super) fn said<F: Forge>(&self) -> String {
+    pub(super) fn said<F: TrackerApi>(&self) -> String {
         format!("{}/{}s", self.path(), F::COMMENT.0)
     }
 }
 
 /// The issues of a tracker.
-pub(super) struct Issues<F> {
-    tracker: Tracker,
-    wire: Wire,
+pub(super) struct TrackerSource<F> {
+    tracker: TrackerConfig,
+    wire: TrackerClient,
     /// For what is asked until it is broken off; what is said is said.
-    ear: Wire,
+    ear: TrackerClient,
     forge: F,
 }
 
-impl<F: Forge> Issues<F> {
-    pub(super) fn new(tracker: Tracker, client: Client, cancel: Cancel) -> Self {
+impl<F: TrackerApi> TrackerSource<F> {
+    pub(super) fn new(tracker: TrackerConfig, client: Client, cancel: Cancel) -> Self {
         let root = F::root(tracker.base_url.trim().trim_end_matches('/'));
-        let wire = Wire::new(&tracker, root, client);
+        let wire = TrackerClient::new(&tracker, root, client);
         Self { tracker, ear: wire.until(cancel), wire, forge: F::default() }
     }
 
@@ -116,25 +127,35 @@ impl<F: Forge> Issues<F> {
         Ok(goes_on)
     }
 
-    fn at(&self, task: &Task) -> Result<At, Error> {
+    fn at(&self, task: &Task) -> Result<IssuePath, Error> {
         let key = &task.key;
         let full = format!("{}/{}", key.owner, key.repo);
         let (owner, name) = repo_of(self.tracker.kind, &full)?;
         let number = key.task_id.parse().map_err(|_| self.wire.refused(&task.name, "its number is none"))?;
-        Ok(At { name: task.name.clone(), repo: F::repo(owner, name), list: F::list(&key.task_type), number })
+        Ok(IssuePath {
+            name: task.name.clone(),
+            repo: F::repo(owner, name),
+            list: F::list(&key.task_type),
+            number,
+        })
     }
 
-    fn issue(&self, wire: &Wire, at: &At) -> Result<Option<Seen>, Error> {
-        let issue = wire.get::<F::Issue>(&Ask::get(&at.name, at.path()))?;
+    fn issue(&self, wire: &TrackerClient, at: &IssuePath) -> Result<Option<TrackerIssue>, Error> {
+        let issue = wire.get::<F::Issue>(&TrackerRequest::get(&at.name, at.path()))?;
         Ok(issue.map(|issue| F::seen(issue, "")))
     }
 
-    fn change(&self, wire: &Wire, at: &At, change: &Change<'_>) -> Result<Option<()>, Error> {
+    fn change(
+        &self,
+        wire: &TrackerClient,
+        at: &IssuePath,
+        change: &LabelChange<'_>,
+    ) -> Result<Option<()>, Error> {
         F::change(wire, &format!("the labels of {}", at.name), at, change)
     }
 }
 
-impl<F: Forge> Source for Issues<F> {
+impl<F: TrackerApi> TaskSource for TrackerSource<F> {
     fn waiting(&mut self, each: &mut dyn FnMut(Task) -> bool) -> Result<(), Error> {
         for repo in &self.tracker.repos {
             for list in F::LISTS {
@@ -155,14 +176,14 @@ impl<F: Forge> Source for Issues<F> {
         })
     }
 
-    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<Look, Error> {
+    fn look(&mut self, task: &Task, after: Option<&str>) -> Result<TaskNews, Error> {
         let at = self.at(task)?;
-        let Some(seen) = self.issue(&self.ear, &at)? else { return Ok(Look::gone()) };
+        let Some(seen) = self.issue(&self.ear, &at)? else { return Ok(TaskNews::gone()) };
         if let Some(why) = seen.unwanted(&self.tracker) {
-            return Ok(Look { comments: Vec::new(), unwanted: Some(why) });
+            return Ok(TaskNews { comments: Vec::new(), unwanted: Some(why) });
         }
         let comments = self.forge.news(&self.ear, &at, &seen, after)?;
-        Ok(Look { comments, unwanted: None })
+        Ok(TaskNews { comments, unwanted: None })
     }
 
     fn say(&mut self, task: &Task, mark: &str, text: &str) -> Result<(), Error> {
@@ -171,7 +192,7 @@ impl<F: Forge> Source for Issues<F> {
         let (what, path) = (format!("a {one} on {}", at.name), at.said::<F>());
         let line = line(mark);
         let body = Some(json!({ "body": comment(self.tracker.kind, mark, text) }));
-        let ask = Ask { what: &what, method: Method::POST, path: path.clone(), body };
+        let ask = TrackerRequest { what: &what, method: Method::POST, path: path.clone(), body };
         self.wire.post_once(&ask, &mut || {
             let mut is_there = false;
             self.wire.list(&what, &path, query, &mut |said: F::Said| {
@@ -182,7 +203,7 @@ impl<F: Forge> Source for Issues<F> {
         })
     }
 
-    fn end(&mut self, task: &Task, ended: Ended) -> Result<(), Error> {
+    fn end(&mut self, task: &Task, ended: SourceEnd) -> Result<(), Error> {
         let at = self.at(task)?;
         // Of an issue that is gone there is nothing to be said.
         let Some(seen) = self.issue(&self.wire, &at)? else { return Ok(()) };
@@ -193,7 +214,7 @@ impl<F: Forge> Source for Issues<F> {
 // An issue as a tracker shows it, whichever tracker: is it a task, and is it still wanted?
 
 /// An issue or a pull request.
-pub(super) struct Seen {
+pub(super) struct TrackerIssue {
     pub(super) number: u64,
     /// `issue` or `pull_request`.
     pub(super) task_type: &'static str,
@@ -207,15 +228,15 @@ pub(super) struct Seen {
     pub(super) state: String,
 }
 
-impl Seen {
+impl TrackerIssue {
     /// True when it waits for us. The tracker was asked for nothing else, and a tracker that knows some of the question only
     /// is not believed.
-    pub(super) fn waits(&self, tracker: &Tracker) -> bool {
+    pub(super) fn waits(&self, tracker: &TrackerConfig) -> bool {
         self.state == "open" && self.has(tracker, &tracker.label) && self.is_ours(tracker)
     }
 
     /// Why it is no longer wanted, if it is not.
-    pub(super) fn unwanted(&self, tracker: &Tracker) -> Option<String> {
+    pub(super) fn unwanted(&self, tracker: &TrackerConfig) -> Option<String> {
         if self.state != "open" {
             return Some(format!("it was {} at {}", self.state, tracker.kind.title()));
         }
@@ -228,30 +249,30 @@ impl Seen {
     }
 
     /// True when it has a label of a task that was begun. A tracker that was away at the time was never told.
-    fn was_begun(&self, tracker: &Tracker) -> bool {
-        let Tracker { running, done, failed, paused, .. } = tracker;
+    fn was_begun(&self, tracker: &TrackerConfig) -> bool {
+        let TrackerConfig { running, done, failed, paused, .. } = tracker;
         [running, done, failed, paused].into_iter().any(|label| self.has(tracker, label))
     }
 
     /// What changes when work on it ends. The label that made it a task stays where a user put it on again, since they want
     /// it done once more; it goes where work was never said to begin, and where it was stopped.
-    pub(super) fn ends<'a>(&self, tracker: &'a Tracker, ended: Ended) -> Change<'a> {
+    pub(super) fn ends<'a>(&self, tracker: &'a TrackerConfig, ended: SourceEnd) -> LabelChange<'a> {
         let on = match ended {
-            Ended::Done => Some(tracker.done.as_str()),
-            Ended::Failed => Some(tracker.failed.as_str()),
-            Ended::Paused => Some(tracker.paused.as_str()),
-            Ended::Stopped => None,
+            SourceEnd::Done => Some(tracker.done.as_str()),
+            SourceEnd::Failed => Some(tracker.failed.as_str()),
+            SourceEnd::Paused => Some(tracker.paused.as_str()),
+            SourceEnd::Stopped => None,
         };
         let ours = [&tracker.running, &tracker.done, &tracker.failed, &tracker.paused].map(String::as_str);
         let mut off: Vec<&str> = ours.into_iter().filter(|label| Some(*label) != on).collect();
-        if ended == Ended::Stopped || !self.was_begun(tracker) {
+        if ended == SourceEnd::Stopped || !self.was_begun(tracker) {
             off.push(&tracker.label);
         }
-        Change { on, off }
+        LabelChange { on, off }
     }
 
     /// As a task of `owner`/`repo`.
-    pub(super) fn task(self, kind: Kind, owner: &str, repo: &str) -> Task {
+    pub(super) fn task(self, kind: TrackerKind, owner: &str, repo: &str) -> Task {
         let key = TaskKey {
             task_source: kind.name().to_owned(),
             owner: owner.to_owned(),
@@ -260,7 +281,7 @@ impl Seen {
             task_id: self.number.to_string(),
         };
         Task {
-            title: words::line(&self.title),
+            title: text::line(&self.title),
             text: self.text,
             user: self.author,
             clone_url: clone_url(&self.url),
@@ -269,11 +290,11 @@ impl Seen {
         }
     }
 
-    fn has(&self, tracker: &Tracker, label: &str) -> bool {
+    fn has(&self, tracker: &TrackerConfig, label: &str) -> bool {
         self.labels.iter().any(|other| same(tracker.kind, other, label))
     }
 
-    fn is_ours(&self, tracker: &Tracker) -> bool {
+    fn is_ours(&self, tracker: &TrackerConfig) -> bool {
         let is_assigned =
             |user: &String| self.assignees.iter().any(|other| other.to_lowercase() == user.to_lowercase());
         tracker.user.as_ref().is_none_or(is_assigned)
@@ -281,30 +302,30 @@ impl Seen {
 }
 
 /// True when two names are one label: GitHub does not tell small letters from large ones.
-pub(super) fn same(kind: Kind, one: &str, other: &str) -> bool {
+pub(super) fn same(kind: TrackerKind, one: &str, other: &str) -> bool {
     match kind {
-        Kind::GitHub => one.to_lowercase() == other.to_lowercase(),
-        Kind::GitLab => one == other,
+        TrackerKind::GitHub => one.to_lowercase() == other.to_lowercase(),
+        TrackerKind::GitLab => one == other,
     }
 }
 
 /// Labels to put on and to take off.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Change<'a> {
+pub(super) struct LabelChange<'a> {
     pub(super) on: Option<&'a str>,
     pub(super) off: Vec<&'a str>,
 }
 
 /// Work begins, after whatever was before.
-pub(super) fn begins(tracker: &Tracker) -> Change<'_> {
+pub(super) fn begins(tracker: &TrackerConfig) -> LabelChange<'_> {
     let off = [&tracker.label, &tracker.done, &tracker.failed, &tracker.paused];
-    Change { on: Some(&tracker.running), off: off.map(String::as_str).to_vec() }
+    LabelChange { on: Some(&tracker.running), off: off.map(String::as_str).to_vec() }
 }
 
 /// Refuses labels by which a task would never end, or never be found.
-pub(super) fn check_labels(tracker: &Tracker) -> Result<(), Error> {
+pub(super) fn check_labels(tracker: &TrackerConfig) -> Result<(), Error> {
     let name = tracker.kind.name();
-    let Tracker { label, running, done, failed, paused, .. } = tracker;
+    let TrackerConfig { label, running, done, failed, paused, .. } = tracker;
     let wrong = |setting: &str, label: &str, why: &str| Error::Refused {
         tracker: name.to_owned(),
         what: format!("the label {label:?} ({name}.{setting})"),
@@ -356,7 +377,7 @@ const BEGINNING: &str = "<!-- komado:";
 
 /// The first line of a comment that has this mark.
 pub(super) fn line(mark: &str) -> String {
-    format!("{BEGINNING}{} -->", words::encode(mark))
+    format!("{BEGINNING}{} -->", text::encode(mark))
 }
 
 /// True for a comment that we wrote.
@@ -370,19 +391,19 @@ pub(super) fn has(text: &str, line: &str) -> bool {
 }
 
 /// The whole comment.
-pub(super) fn comment(kind: Kind, mark: &str, text: &str) -> String {
+pub(super) fn comment(kind: TrackerKind, mark: &str, text: &str) -> String {
     let text = match kind {
-        Kind::GitHub => text.to_owned(),
-        Kind::GitLab => text.lines().map(harmless).collect::<Vec<_>>().join("\n"),
+        TrackerKind::GitHub => text.to_owned(),
+        TrackerKind::GitLab => text.lines().map(harmless).collect::<Vec<_>>().join("\n"),
     };
     cut(&format!("{}\n{text}", line(mark)), most(kind))
 }
 
 /// The longest comment, in UTF-16 units: no tracker counts more than those.
-const fn most(kind: Kind) -> usize {
+const fn most(kind: TrackerKind) -> usize {
     match kind {
-        Kind::GitHub => 65_536,
-        Kind::GitLab => 1_000_000,
+        TrackerKind::GitHub => 65_536,
+        TrackerKind::GitLab => 1_000_000,
     }
 }
 
@@ -420,10 +441,10 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn tracker() -> Tracker {
+    fn tracker() -> TrackerConfig {
         let words = |word: &str| word.to_owned();
-        Tracker {
-            kind: Kind::GitHub,
+        TrackerConfig {
+            kind: TrackerKind::GitHub,
             base_url: words("http://127.0.0.1"),
             token: None,
             repos: Vec::new(),
@@ -451,8 +472,8 @@ mod tests {
         }
     }
 
-    fn labelled(labels: &[&str]) -> Seen {
-        Seen {
+    fn labelled(labels: &[&str]) -> TrackerIssue {
+        TrackerIssue {
             number: 1,
             task_type: "issue",
             title: String::new(),
@@ -470,20 +491,20 @@ mod tests {
         let tracker = tracker();
         let running = labelled(&["running", "komado"]);
         assert_eq!(
-            running.ends(&tracker, Ended::Done),
-            Change { on: Some("done"), off: vec!["running", "failed", "paused"] }
+            running.ends(&tracker, SourceEnd::Done),
+            LabelChange { on: Some("done"), off: vec!["running", "failed", "paused"] }
         );
         assert_eq!(
-            running.ends(&tracker, Ended::Stopped),
-            Change { on: None, off: vec!["running", "done", "failed", "paused", "komado"] }
+            running.ends(&tracker, SourceEnd::Stopped),
+            LabelChange { on: None, off: vec!["running", "done", "failed", "paused", "komado"] }
         );
     }
 
     #[test]
     fn what_was_never_said_to_begin_does_not_wait_again_once_it_ended() {
         let tracker = tracker();
-        assert!(labelled(&["komado"]).ends(&tracker, Ended::Done).off.contains(&"komado"));
-        assert!(!labelled(&["komado", "done"]).ends(&tracker, Ended::Done).off.contains(&"komado"));
+        assert!(labelled(&["komado"]).ends(&tracker, SourceEnd::Done).off.contains(&"komado"));
+        assert!(!labelled(&["komado", "done"]).ends(&tracker, SourceEnd::Done).off.contains(&"komado"));
     }
 
     #[test]
@@ -498,14 +519,14 @@ mod tests {
     #[test]
     fn labels_by_which_a_task_would_never_end_are_refused_and_named() {
         assert!(check_labels(&tracker()).is_ok());
-        let shared = Tracker { failed: "done".into(), ..tracker() };
+        let shared = TrackerConfig { failed: "done".into(), ..tracker() };
         assert!(check_labels(&shared).is_ok());
         for (wrong, setting) in [
-            (Tracker { done: "Komado".into(), ..tracker() }, "github.label_done"),
-            (Tracker { running: "komado".into(), ..tracker() }, "github.label_running"),
-            (Tracker { paused: "running".into(), ..tracker() }, "github.label_paused"),
-            (Tracker { label: "a,b".into(), ..tracker() }, "github.label"),
-            (Tracker { failed: " ".into(), ..tracker() }, "github.label_failed"),
+            (TrackerConfig { done: "Komado".into(), ..tracker() }, "github.label_done"),
+            (TrackerConfig { running: "komado".into(), ..tracker() }, "github.label_running"),
+            (TrackerConfig { paused: "running".into(), ..tracker() }, "github.label_paused"),
+            (TrackerConfig { label: "a,b".into(), ..tracker() }, "github.label"),
+            (TrackerConfig { failed: " ".into(), ..tracker() }, "github.label_failed"),
         ] {
             let error = check_labels(&wrong).unwrap_err().to_string();
             assert!(error.contains(&format!("({setting})")), "{error}");
@@ -519,7 +540,7 @@ mod mark_tests {
 
     #[test]
     fn a_mark_is_found_in_its_own_comment_and_in_no_other() {
-        let comment = comment(Kind::GitHub, "s1/result", "done");
+        let comment = comment(TrackerKind::GitHub, "s1/result", "done");
         assert!(is_ours(&comment) && has(&comment, &line("s1/result")));
         assert!(!has(&comment, &line("s1/resul")) && !has(&comment, &line("s1")));
         assert!(!is_ours(&format!("> {comment}")), "a quote of ours is not ours");
@@ -535,7 +556,7 @@ mod mark_tests {
 
     #[test]
     fn what_is_too_long_is_cut_between_characters_and_says_so() {
-        for (kind, most) in [(Kind::GitHub, 65_536), (Kind::GitLab, 1_000_000)] {
+        for (kind, most) in [(TrackerKind::GitHub, 65_536), (TrackerKind::GitLab, 1_000_000)] {
             for word in ["窓", "🪟", "a"] {
                 let said = comment(kind, "m", &word.repeat(most));
                 let length = said.encode_utf16().count();
@@ -547,9 +568,10 @@ mod mark_tests {
 
     #[test]
     fn a_line_that_gitlab_would_carry_out_is_made_words() {
-        let said = comment(Kind::GitLab, "m", "see\n/close\n  /assign @me\n/usr/bin/env\n/ a\n/label ~x");
+        let said =
+            comment(TrackerKind::GitLab, "m", "see\n/close\n  /assign @me\n/usr/bin/env\n/ a\n/label ~x");
         let lines: Vec<&str> = said.lines().skip(1).collect();
         assert_eq!(lines, ["see", "\\/close", "  \\/assign @me", "/usr/bin/env", "/ a", "\\/label ~x"]);
-        assert!(comment(Kind::GitHub, "m", "/close").ends_with("\n/close"));
+        assert!(comment(TrackerKind::GitHub, "m", "/close").ends_with("\n/close"));
     }
 }

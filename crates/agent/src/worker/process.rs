@@ -1,8 +1,8 @@
 //! One task, one process: started with the job on its standard input, which stays open for as long as it shall work.
 
-use super::{Exit, Leash, write_taken};
-use crate::progress::Progress;
-use komado_store::Taken;
+use super::{ChildHandle, JobExit, write_taken};
+use crate::progress::TaskProgress;
+use komado_store::TakenJob;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,18 +14,23 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 const MOST: u64 = 1 << 20;
 
 /// How a task's process is started.
-pub struct Process {
+pub struct TaskProcess {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
 }
 
-impl Process {
+impl TaskProcess {
     /// Has a job worked on by a process, until that ended.
-    pub fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+    pub fn run(
+        &self,
+        taken: &TakenJob,
+        leash: &ChildHandle,
+        tell: &(dyn Fn(TaskProgress) + Sync),
+    ) -> JobExit {
         let died = |what: &str, why: &dyn std::fmt::Display| {
-            Exit::Died(format!("{what} {}: {why}", self.program.display()))
+            JobExit::Died(format!("{what} {}: {why}", self.program.display()))
         };
         let (mut child, input, output) = match self.start() {
             Ok(started) => started,
@@ -40,8 +45,8 @@ impl Process {
         let ended = child.wait();
         leash.untie();
         match ended {
-            Ok(status) if status.success() => Exit::Finished,
-            Ok(status) => Exit::Died(how(status)),
+            Ok(status) if status.success() => JobExit::Finished,
+            Ok(status) => JobExit::Died(how(status)),
             Err(why) => died("cannot wait for", &why),
         }
     }
@@ -59,7 +64,7 @@ impl Process {
 }
 
 /// Hands the job over. The end of the input asks the process to rest; its whole group is ended, with whatever it runs.
-fn tie(leash: &Leash, child: &Child, mut input: ChildStdin, taken: &Taken) -> std::io::Result<()> {
+fn tie(leash: &ChildHandle, child: &Child, mut input: ChildStdin, taken: &TakenJob) -> std::io::Result<()> {
     input.write_all(write_taken(taken)?.as_bytes())?;
     input.flush()?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -76,7 +81,7 @@ fn tie(leash: &Leash, child: &Child, mut input: ChildStdin, taken: &Taken) -> st
 }
 
 /// Hands on each line of progress, to the end. What is no progress is passed over.
-fn listen(output: ChildStdout, tell: &(dyn Fn(Progress) + Sync)) {
+fn listen(output: ChildStdout, tell: &(dyn Fn(TaskProgress) + Sync)) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     loop {

@@ -3,7 +3,7 @@
 use super::shell::{SOON, is_gone};
 use super::{Bench, heard};
 use komado_agent::sandbox::{Network, Sandbox};
-use komado_agent::tools::Tools;
+use komado_agent::tools::ToolProvider;
 use komado_provider::Cancel;
 use serde_json::json;
 use std::path::Path;

@@ -28,7 +28,7 @@ fn a_hundred_megabytes_are_read_searched_and_printed_in_flat_memory() {
     assert!(found.starts_with("big:777778:"), "{found}");
     let cancel = komado_provider::Cancel::default();
     let order = json!({ "command": "cat big" }).to_string();
-    let answer = komado_agent::tools::Tools::call(&mut bench.tools, "shell", &order, &cancel);
+    let answer = komado_agent::tools::ToolProvider::call(&mut bench.tools, "shell", &order, &cancel);
     let printed = std::io::copy(&mut answer.body.reader(), &mut std::io::sink()).unwrap();
     assert!(printed > 99_000_000, "{printed}");
     let grown = most_resident() - before;

@@ -12,9 +12,9 @@ mod read;
 mod sandbox;
 mod shell;
 
-use komado_agent::builtin::{ALLOW, Builtin, ENABLED, Workshop};
+use komado_agent::builtin::{ALLOW, Builtin, BuiltinConfig, ENABLED};
 use komado_agent::sandbox::{Confinement, run};
-use komado_agent::tools::{Body, Tools};
+use komado_agent::tools::{ToolBody, ToolProvider};
 use komado_provider::Cancel;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ impl Bench {
         Self::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Workshop)) -> Self {
+    fn with(change: impl FnOnce(&mut BuiltinConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
         std::fs::create_dir(dir.path().join("outside")).unwrap();
@@ -91,8 +91,8 @@ impl Bench {
     }
 }
 
-fn workshop(folder: &Path) -> Workshop {
-    Workshop {
+fn workshop(folder: &Path) -> BuiltinConfig {
+    BuiltinConfig {
         folder: folder.to_owned(),
         enabled: ENABLED.iter().map(|name| (*name).to_owned()).collect(),
         allow: ALLOW.iter().map(|name| (*name).to_owned()).collect(),
@@ -122,8 +122,8 @@ fn confine_child() {
     }
 }
 
-fn heard(answer: komado_agent::tools::Answer) -> Heard {
-    let is_file = matches!(answer.body, Body::File(_));
+fn heard(answer: komado_agent::tools::ToolAnswer) -> Heard {
+    let is_file = matches!(answer.body, ToolBody::File(_));
     let mut text = String::new();
     answer.body.reader().read_to_string(&mut text).unwrap();
     // What the test program says as the keeper, and again before it becomes the command.

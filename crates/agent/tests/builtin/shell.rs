@@ -2,7 +2,7 @@
 
 use super::{Bench, heard};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
-use komado_agent::tools::Tools;
+use komado_agent::tools::ToolProvider;
 use komado_provider::Cancel;
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Addresses that answer, but not as an MCP server should.
 
 use crate::mcp::ground::{at, open, refusal, right, wrong};
-use komado_agent::mcp::{How, Server};
-use komado_agent::tools::Tools;
+use komado_agent::mcp::{McpServer, McpTransport};
+use komado_agent::tools::ToolProvider;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ impl Request {
 }
 
 /// A server that answers each request as it is told to, one connection for each.
-fn serve(mut answer: impl FnMut(&Request) -> String + Send + 'static) -> Server {
+fn serve(mut answer: impl FnMut(&Request) -> String + Send + 'static) -> McpServer {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -117,7 +117,7 @@ fn a_redirect_is_named_and_not_followed() {
         *counter.lock().unwrap() += 1;
         well(request)
     });
-    let How::Http { url, .. } = &other.how else { panic!("an address") };
+    let McpTransport::Http { url, .. } = &other.how else { panic!("an address") };
     let why = refused(http("307 Temporary Redirect", &format!("Location: {url}\r\n"), ""));
     let shown = url.split('?').next().unwrap();
     assert!(why.contains(&format!("it sends us to {shown} (HTTP 307 Temporary Redirect)")), "{why}");
@@ -155,7 +155,7 @@ fn headers_go_with_every_request_and_never_into_words() {
             _ => well(request),
         }
     });
-    if let How::Http { headers, .. } = &mut server.how {
+    if let McpTransport::Http { headers, .. } = &mut server.how {
         headers.push(("Authorization".to_owned(), "Bearer sesame-open".to_owned()));
     }
     let mut servers = open(&[server]);
@@ -170,7 +170,7 @@ fn headers_go_with_every_request_and_never_into_words() {
 #[test]
 fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     let mut server = at("http://127.0.0.1:1/mcp");
-    if let How::Http { headers, .. } = &mut server.how {
+    if let McpTransport::Http { headers, .. } = &mut server.how {
         headers.push(("X-Key".to_owned(), "sesame\nopen".to_owned()));
     }
     let why = refusal(&[server]);

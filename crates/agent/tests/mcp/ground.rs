@@ -1,8 +1,8 @@
 //! What the tests stand on: a Python that has the SDK, servers from it, and answers in words.
 
-use komado_agent::mcp::{How, Server, Servers};
+use komado_agent::mcp::{McpServer, McpServers, McpTransport};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
-use komado_agent::tools::{Answer, Tools};
+use komado_agent::tools::{ToolAnswer, ToolProvider};
 use komado_provider::Cancel;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(crate) fn program(name: &str) -> String {
 }
 
 /// A server that is a Python program.
-pub(crate) fn by_command(name: &str, args: &[&str]) -> Server {
-    let how = How::Command {
+pub(crate) fn by_command(name: &str, args: &[&str]) -> McpServer {
+    let how = McpTransport::Command {
         program: python().to_str().unwrap().to_owned(),
         args: args.iter().map(ToString::to_string).collect(),
         env: vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())],
@@ -37,45 +37,45 @@ pub(crate) fn by_command(name: &str, args: &[&str]) -> Server {
 }
 
 /// A server at an address.
-pub(crate) fn at(url: &str) -> Server {
-    server("far", How::Http { url: url.to_owned(), headers: Vec::new() })
+pub(crate) fn at(url: &str) -> McpServer {
+    server("far", McpTransport::Http { url: url.to_owned(), headers: Vec::new() })
 }
 
-fn server(name: &str, how: How) -> Server {
+fn server(name: &str, how: McpTransport) -> McpServer {
     let long = Duration::from_secs(60);
-    Server { name: name.to_owned(), how, start: long, call: long, only: Vec::new() }
+    McpServer { name: name.to_owned(), how, start: long, call: long, only: Vec::new() }
 }
 
-pub(crate) fn open(servers: &[Server]) -> Servers {
-    Servers::open(servers, &Cancel::default()).unwrap_or_else(|why| panic!("{why}"))
+pub(crate) fn open(servers: &[McpServer]) -> McpServers {
+    McpServers::open(servers, &Cancel::default()).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// Why servers cannot be opened.
-pub(crate) fn refusal(servers: &[Server]) -> String {
-    match Servers::open(servers, &Cancel::default()) {
+pub(crate) fn refusal(servers: &[McpServer]) -> String {
+    match McpServers::open(servers, &Cancel::default()) {
         Ok(_) => panic!("they open"),
         Err(why) => why.to_string(),
     }
 }
 
 /// What a call is answered with.
-pub(crate) fn said(servers: &mut Servers, name: &str, arguments: &str) -> (String, bool) {
+pub(crate) fn said(servers: &mut McpServers, name: &str, arguments: &str) -> (String, bool) {
     words(servers.call(name, arguments, &Cancel::default()))
 }
 
-pub(crate) fn words(answer: Answer) -> (String, bool) {
+pub(crate) fn words(answer: ToolAnswer) -> (String, bool) {
     (std::io::read_to_string(answer.body.reader()).unwrap(), answer.is_error)
 }
 
 /// What an answer that must be right says.
-pub(crate) fn right(servers: &mut Servers, name: &str, arguments: &str) -> String {
+pub(crate) fn right(servers: &mut McpServers, name: &str, arguments: &str) -> String {
     let (text, is_error) = said(servers, name, arguments);
     assert!(!is_error, "{name}: {text}");
     text
 }
 
 /// What an answer that must be wrong says.
-pub(crate) fn wrong(servers: &mut Servers, name: &str, arguments: &str) -> String {
+pub(crate) fn wrong(servers: &mut McpServers, name: &str, arguments: &str) -> String {
     let (text, is_error) = said(servers, name, arguments);
     assert!(is_error, "{name}: {text}");
     text
@@ -83,7 +83,7 @@ pub(crate) fn wrong(servers: &mut Servers, name: &str, arguments: &str) -> Strin
 
 /// The server that misbehaves, and its notes.
 pub(crate) struct Rogue {
-    pub(crate) server: Server,
+    pub(crate) server: McpServer,
     folder: TempDir,
 }
 
@@ -95,7 +95,7 @@ impl Rogue {
         Self { server, folder }
     }
 
-    pub(crate) fn open(&self) -> Servers {
+    pub(crate) fn open(&self) -> McpServers {
         open(std::slice::from_ref(&self.server))
     }
 
@@ -183,7 +183,7 @@ impl Served {
         Self { port: line.trim().parse().unwrap(), child }
     }
 
-    pub(crate) fn server(&self) -> Server {
+    pub(crate) fn server(&self) -> McpServer {
         at(&format!("http://127.0.0.1:{}/mcp", self.port))
     }
 }

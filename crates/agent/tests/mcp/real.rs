@@ -3,12 +3,12 @@
 use crate::mcp::ground::{
     ALONE, Rogue, Served, alone, at, await_end, by_command, open, program, refusal, right, said, words, wrong,
 };
-use komado_agent::mcp::How;
-use komado_agent::tools::{Again, Body, Tools};
+use komado_agent::mcp::McpTransport;
+use komado_agent::tools::{Repeatability, ToolBody, ToolProvider};
 use komado_provider::Cancel;
 use serde_json::json;
 
-fn ours() -> komado_agent::mcp::Server {
+fn ours() -> komado_agent::mcp::McpServer {
     by_command("tests", &[&program("server.py")])
 }
 
@@ -21,10 +21,10 @@ fn the_sdk_s_server_over_pipes_is_listed_and_called() {
     let add = &tools[0];
     assert_eq!(
         (add.name.as_str(), add.description.as_str(), add.again),
-        ("sdk_add", "Adds two numbers.", Again::Safe)
+        ("sdk_add", "Adds two numbers.", Repeatability::Safe)
     );
     assert_eq!(add.schema["properties"]["a"]["type"], "integer");
-    assert_eq!((tools[1].again, tools[2].again), (Again::Safe, Again::Unsafe));
+    assert_eq!((tools[1].again, tools[2].again), (Repeatability::Safe, Repeatability::Unsafe));
     assert_eq!(right(&mut servers, "sdk_add", r#"{"a": 2, "b": 40}"#), "42");
     let words = json!({"text": "こんにちは 🦀\n\"quoted\""});
     assert_eq!(right(&mut servers, "sdk_echo", &words.to_string()), "こんにちは 🦀\n\"quoted\"");
@@ -36,7 +36,7 @@ fn the_sdk_s_server_over_pipes_is_listed_and_called() {
 fn a_long_answer_is_in_a_file_and_one_beyond_all_bounds_is_refused() {
     let mut servers = open(&[ours()]);
     let answer = servers.call("tests_big", r#"{"size": 3000000}"#, &Cancel::default());
-    assert!(matches!(answer.body, Body::File(_)));
+    assert!(matches!(answer.body, ToolBody::File(_)));
     let (text, is_error) = words(answer);
     assert_eq!((text.len(), is_error), (3_000_000, false));
     assert!(wrong(&mut servers, "tests_big", r#"{"size": 20000000}"#).contains("more than 8 MiB"));
@@ -50,7 +50,7 @@ fn a_server_gets_its_own_variables_and_no_keys_of_ours() {
         return alone(name, &[("ANTHROPIC_API_KEY", "ours"), ("PYTHON_AUTH", "ours"), ("TZ", "Asia/Tokyo")]);
     }
     let mut server = ours();
-    if let How::Command { env, .. } = &mut server.how {
+    if let McpTransport::Command { env, .. } = &mut server.how {
         env.push(("ITS_KEY".to_owned(), "sesame".to_owned()));
     }
     let mut servers = open(&[server]);
@@ -79,7 +79,7 @@ fn the_sdk_s_server_at_an_address_is_listed_and_called_whatever_way_it_answers()
     for options in [&[][..], &["--json"], &["--stateless"]] {
         let served = Served::start(options, 0);
         let mut servers = open(&[served.server()]);
-        assert_eq!(servers.definitions()[0].again, Again::Safe);
+        assert_eq!(servers.definitions()[0].again, Repeatability::Safe);
         assert_eq!(right(&mut servers, "far_add", r#"{"a": 2, "b": 40}"#), "42");
         assert_eq!(right(&mut servers, "far_echo", r#"{"text": "日本語"}"#), "日本語");
         let (text, is_error) = said(&mut servers, "far_big", r#"{"size": 200000}"#);

@@ -1,8 +1,8 @@
 //! Servers that are processes, and misbehave.
 
 use crate::mcp::ground::{Rogue, by_command, refusal, right, said, words, wrong};
-use komado_agent::mcp::{How, Servers};
-use komado_agent::tools::{Again, Tools};
+use komado_agent::mcp::{McpServers, McpTransport};
+use komado_agent::tools::{Repeatability, ToolProvider};
 use komado_provider::Cancel;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SHORT: Duration = Duration::from_secs(5);
 
 fn with_secret(rogue: &mut Rogue) {
-    if let How::Command { env, .. } = &mut rogue.server.how {
+    if let McpTransport::Command { env, .. } = &mut rogue.server.how {
         env.push(("LICENCE".to_owned(), "sesame-open".to_owned()));
     }
 }
@@ -19,7 +19,7 @@ fn with_secret(rogue: &mut Rogue) {
 #[test]
 fn a_program_that_is_not_there_is_named_with_what_to_do() {
     let mut server = by_command("time", &[]);
-    if let How::Command { program, .. } = &mut server.how {
+    if let McpTransport::Command { program, .. } = &mut server.how {
         *program = "no-such-program".to_owned();
     }
     let why = refusal(&[server]);
@@ -71,7 +71,8 @@ fn a_start_that_is_no_longer_wanted_ends_at_once() {
     let rogue = Rogue::new("hangs");
     let cancel = Cancel::default();
     let result = std::thread::scope(|scope| {
-        let opening = scope.spawn(|| Servers::open(std::slice::from_ref(&rogue.server), &cancel).map(drop));
+        let opening =
+            scope.spawn(|| McpServers::open(std::slice::from_ref(&rogue.server), &cancel).map(drop));
         while rogue.starts() == 0 {
             std::thread::yield_now();
         }
@@ -266,7 +267,7 @@ fn odd_names_and_schemas_are_made_safe_and_each_tool_is_offered_once() {
     assert_eq!((names[0], names[2], names[3]), ("rogue_do_it_", "rogue___", "rogue_bare"));
     assert!(names[1].starts_with("rogue_do_it__") && names.len() == 4, "{names:?}");
     assert_eq!(tools[3].schema, json!({"type": "object", "properties": {}}));
-    assert!(tools.iter().all(|tool| tool.again == Again::Unsafe), "nothing was said about them");
+    assert!(tools.iter().all(|tool| tool.again == Repeatability::Unsafe), "nothing was said about them");
     for name in names {
         assert_eq!(right(&mut servers, name, ""), "gone");
     }
@@ -303,7 +304,7 @@ fn servers_start_at_the_same_time() {
     let servers = rogues.each_ref().map(|rogue| rogue.server.clone());
     let cancel = Cancel::default();
     std::thread::scope(|scope| {
-        let opening = scope.spawn(|| Servers::open(&servers, &cancel).map(drop));
+        let opening = scope.spawn(|| McpServers::open(&servers, &cancel).map(drop));
         let until = Instant::now() + Duration::from_secs(60);
         // None of them ever says a word: all three are only there if none waits for another one.
         while rogues.iter().any(|rogue| rogue.starts() == 0) && Instant::now() < until {

@@ -5,7 +5,7 @@ use komado_agent::playbook::Playbook;
 use komado_core::ThreadId;
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
-use komado_store::{Mode, Store};
+use komado_store::{OpenMode, Store};
 use komado_testkit::Faulty;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn check(world: &World, cut: &str) {
     let mut prompts: BTreeMap<String, usize> = BTreeMap::new();
     let engine = world.engine();
     for name in threads(world) {
-        let thread = engine.open(&id(), &name, Mode::Read).unwrap();
+        let thread = engine.open(&id(), &name, OpenMode::Read).unwrap();
         assert!(thread.view().open().calls.is_empty(), "{cut}: calls wait in {name}");
         for seq in (1..=thread.last()).filter(|seq| thread.view().on_path(*seq)) {
             if let Entry::Message(message, _) = thread.record(seq).unwrap().entry

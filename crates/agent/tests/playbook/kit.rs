@@ -1,21 +1,21 @@
 //! A session in memory, a model that answers by what it was told last, and tools that write down who called them.
 
-use komado_agent::limits::Limits;
-use komado_agent::mind::Mind;
-use komado_agent::playbook::{Audience, Ended, Playbook, Solo, run};
-use komado_agent::tools::{Again, Answer, Definition, Toolbox, Tools};
+use komado_agent::limits::TaskLimits;
+use komado_agent::model_session::ModelSession;
+use komado_agent::playbook::{LocalRunner, Playbook, PlaybookEnd, RunListener, run};
+use komado_agent::tools::{Repeatability, ToolAnswer, ToolDefinition, ToolProvider, ToolSet};
 use komado_agent::{Error, Result};
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Entry, Reply, Sent, Setup};
-use komado_core::message::{Call, CallKind, Message, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::condense::Settings;
-use komado_engine::exchange::{News, Turned, When};
-use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::condense::CondenseSettings;
+use komado_engine::exchange::{ExchangeEvent, HintTime, TurnResult};
+use komado_engine::stelis::{ChronicleBy, Spawn};
 use komado_engine::{Clock, Engine, Thread};
 use komado_provider::Cancel;
-use komado_store::{MemoryStore, Mode, Store};
+use komado_store::{MemoryStore, OpenMode, Store};
 use komado_testkit::Scripted;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ pub(crate) fn words(text: &str) -> Message {
 /// Words, and calls.
 pub(crate) fn calls(text: &str, calls: &[(&str, &str)]) -> Message {
     let call = |(name, arguments): &(&str, &str)| {
-        Part::Call(Call {
+        MessagePart::Call(Call {
             id: String::new(),
             name: (*name).to_owned(),
             arguments: (*arguments).to_owned(),
@@ -53,7 +53,7 @@ pub(crate) fn calls(text: &str, calls: &[(&str, &str)]) -> Message {
             extra: None,
         })
     };
-    let words = (!text.is_empty()).then(|| Part::text(text));
+    let words = (!text.is_empty()).then(|| MessagePart::text(text));
     Message::of(Role::Assistant, words.into_iter().chain(calls.iter().map(call)).collect())
 }
 
@@ -63,38 +63,38 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 /// `look` only looks, `push` must not be made twice, `fail` goes wrong, `long` says a lot.
 struct Bench {
     log: Log,
-    definitions: Vec<Definition>,
+    definitions: Vec<ToolDefinition>,
 }
 
 impl Bench {
     fn new(log: Log) -> Self {
-        let tool = |name: &str, again| Definition {
+        let tool = |name: &str, again| ToolDefinition {
             name: name.to_owned(),
             description: String::new(),
             schema: json!({"type": "object"}),
             again,
         };
         let definitions = vec![
-            tool("look", Again::Safe),
-            tool("push", Again::Unsafe),
-            tool("fail", Again::Unsafe),
-            tool("long", Again::Safe),
+            tool("look", Repeatability::Safe),
+            tool("push", Repeatability::Unsafe),
+            tool("fail", Repeatability::Unsafe),
+            tool("long", Repeatability::Safe),
         ];
         Self { log, definitions }
     }
 }
 
-impl Tools for Bench {
-    fn definitions(&self) -> &[Definition] {
+impl ToolProvider for Bench {
+    fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    fn call(&mut self, name: &str, arguments: &str, _cancel: &Cancel) -> Answer {
+    fn call(&mut self, name: &str, arguments: &str, _cancel: &Cancel) -> ToolAnswer {
         self.log.lock().unwrap().push(format!("{name} {arguments}"));
         match name {
-            "fail" => Answer::wrong("うまくいきません"),
-            "long" => Answer::text("0123456789 長い出力\n".repeat(20_000)),
-            _ => Answer::text(format!("{name} ok")),
+            "fail" => ToolAnswer::wrong("うまくいきません"),
+            "long" => ToolAnswer::text("0123456789 長い出力\n".repeat(20_000)),
+            _ => ToolAnswer::text(format!("{name} ok")),
         }
     }
 }
@@ -105,14 +105,14 @@ pub(crate) struct Heard {
     pub(crate) nodes: Vec<String>,
 }
 
-impl Audience for Heard {
+impl RunListener for Heard {
     fn node(&mut self, id: &str, _label: Option<&str>, thread: &ThreadId) {
         self.nodes.push(format!("{thread}:{id}"));
     }
 
-    fn news(&mut self, _news: News<'_>) {}
+    fn news(&mut self, _news: ExchangeEvent<'_>) {}
 
-    fn tool(&mut self, _call: &Call, _answer: &Answer) {}
+    fn tool(&mut self, _call: &Call, _answer: &ToolAnswer) {}
 }
 
 /// A model in this process: it answers by what is new to it.
@@ -123,13 +123,13 @@ pub(crate) struct Head<'e> {
     pub(crate) teller: Option<Scripted>,
 }
 
-impl<'e> Mind<'e> for Head<'e> {
+impl<'e> ModelSession<'e> for Head<'e> {
     fn engine(&self) -> &'e Engine {
         self.engine
     }
 
     fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
-        Ok(self.engine.open(session, thread, Mode::Write)?)
+        Ok(self.engine.open(session, thread, OpenMode::Write)?)
     }
 
     fn config(&self) -> MetaConfig {
@@ -140,8 +140,8 @@ impl<'e> Mind<'e> for Head<'e> {
         &mut self,
         thread: &mut Thread<'_>,
         _cancel: &Cancel,
-        _news: &mut dyn FnMut(News<'_>),
-    ) -> Result<Turned> {
+        _news: &mut dyn FnMut(ExchangeEvent<'_>),
+    ) -> Result<TurnResult> {
         thread.answer_open_calls()?;
         thread.tend()?;
         let model = "head".to_owned();
@@ -152,8 +152,8 @@ impl<'e> Mind<'e> for Head<'e> {
             Reply { to: Some(to), model: Some("head".into()), finish: "stop".into(), ..Reply::default() };
         let seq = thread.reply(message, reply.clone())?;
         let Entry::Message(message, _) = thread.record(seq)?.entry else { unreachable!() };
-        let hint = thread.hint(When::AfterReply, &Budget::new(Preset::Komado.policy(), WINDOW, &[]));
-        Ok(Turned { seq, message, reply, attempts: 1, is_ours: false, hint })
+        let hint = thread.hint(HintTime::AfterReply, &Budget::new(Preset::Komado.policy(), WINDOW, &[]));
+        Ok(TurnResult { seq, message, reply, attempts: 1, is_ours: false, hint })
     }
 
     fn spawn(&self, _thread: &Thread<'_>) -> Result<Spawn> {
@@ -164,11 +164,11 @@ impl<'e> Mind<'e> for Head<'e> {
         &mut self,
         _thread: &Thread<'_>,
         _cancel: &Cancel,
-        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+        tell: &mut dyn FnMut(ChronicleBy<'_>) -> Result<()>,
     ) -> Result<()> {
         match &mut self.teller {
-            Some(by) => tell(Telling::By { by, settings: Settings::default() }),
-            None => tell(Telling::Digest),
+            Some(by) => tell(ChronicleBy::By { by, settings: CondenseSettings::default() }),
+            None => tell(ChronicleBy::Digest),
         }
     }
 }
@@ -193,13 +193,13 @@ pub(crate) struct World {
     pub(crate) store: MemoryStore,
     pub(crate) log: Log,
     pub(crate) answers: Answers,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TaskLimits,
     pub(crate) teller: Option<fn() -> Scripted>,
 }
 
 impl World {
     pub(crate) fn new(answers: Answers) -> Self {
-        let limits = Limits { turns: Some(60), errors: 20, ..Limits::default() };
+        let limits = TaskLimits { turns: Some(60), errors: 20, ..TaskLimits::default() };
         Self { store: MemoryStore::default(), log: Log::default(), answers, limits, teller: None }
     }
 
@@ -208,16 +208,17 @@ impl World {
     }
 
     /// Runs it as one process would: the session is made and told its task unless it was already.
-    pub(crate) fn run(&self, playbook: &Playbook) -> Result<Ended> {
+    pub(crate) fn run(&self, playbook: &Playbook) -> Result<PlaybookEnd> {
         self.run_on(&self.engine(), playbook).0
     }
 
-    pub(crate) fn run_on(&self, engine: &Engine, playbook: &Playbook) -> (Result<Ended>, Vec<String>) {
+    pub(crate) fn run_on(&self, engine: &Engine, playbook: &Playbook) -> (Result<PlaybookEnd>, Vec<String>) {
         let mut heard = Heard::default();
         let ended = begin(engine).and_then(|()| {
             let mut mind = Head { engine, answers: self.answers, teller: self.teller.map(|teller| teller()) };
-            let mut tools = Toolbox::default().with(Bench::new(Arc::clone(&self.log)));
-            let mut hands = Solo::new(&mut mind, &mut tools, self.limits, Cancel::default(), &mut heard);
+            let mut tools = ToolSet::default().with(Bench::new(Arc::clone(&self.log)));
+            let mut hands =
+                LocalRunner::new(&mut mind, &mut tools, self.limits, Cancel::default(), &mut heard);
             run(playbook, &id(), &given(), &mut hands)
         });
         (ended, heard.nodes)
@@ -230,7 +231,7 @@ impl World {
     /// Everything said in a thread that is still true, one line each: role and words, and the names of calls.
     pub(crate) fn said(&self, thread: &str) -> Vec<String> {
         let engine = self.engine();
-        let thread = engine.open(&id(), &ThreadId::new(thread).unwrap(), Mode::Read).unwrap();
+        let thread = engine.open(&id(), &ThreadId::new(thread).unwrap(), OpenMode::Read).unwrap();
         let mut lines = Vec::new();
         for seq in (1..=thread.last()).filter(|seq| thread.view().on_path(*seq)) {
             match thread.record(seq).unwrap().entry {
@@ -275,7 +276,7 @@ pub(crate) fn begin(engine: &Engine) -> Result<()> {
             queued: false,
         })?;
     }
-    let mut root = engine.open(&id(), &ThreadId::root(), Mode::Write)?;
+    let mut root = engine.open(&id(), &ThreadId::root(), OpenMode::Write)?;
     if root.last() == 0 {
         root.say(Message::text(Role::User, "はじめます: a task"))?;
     }
@@ -289,7 +290,7 @@ pub(crate) fn playbook(nodes: Value) -> Playbook {
 }
 
 /// What went wrong, in words.
-pub(crate) fn why(ended: Result<Ended>) -> String {
+pub(crate) fn why(ended: Result<PlaybookEnd>) -> String {
     match ended {
         Ok(ended) => panic!("it ended at {}", ended.node),
         Err(Error::Playbook(why)) => why.to_string(),

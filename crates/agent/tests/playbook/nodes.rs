@@ -3,7 +3,7 @@
 use crate::playbook::kit::{World, begin, calls, id, playbook, why, words};
 use komado_agent::playbook::Playbook;
 use komado_core::ThreadId;
-use komado_store::{Mode, Store, Tree, Which};
+use komado_store::{BranchFilter, BranchTable, OpenMode, Store};
 use serde_json::json;
 
 #[test]
@@ -86,7 +86,7 @@ fn a_long_output_goes_to_the_cache_and_its_beginning_to_the_variable() {
     let result = ended.unwrap().result;
     assert!(result.starts_with("0123456789 長い出力") && result.len() <= 8 * 1024, "{}", result.len());
     let engine = world.engine();
-    let root = engine.open(&id(), &ThreadId::root(), Mode::Read).unwrap();
+    let root = engine.open(&id(), &ThreadId::root(), OpenMode::Read).unwrap();
     let outcome = (1..=root.last()).find_map(|seq| match root.record(seq).unwrap().entry {
         komado_core::journal::Entry::Message(message, _) => message.outcome().cloned(),
         _ => None,
@@ -186,7 +186,7 @@ fn children_nest_each_with_its_own_prompt_and_the_root_hears_of_all() {
     assert_eq!(world.said("stelis_1")[0], "setup: You are 窓を直す.");
     assert_eq!(world.said("stelis_1")[1..].len(), 4);
     assert!(!world.said("root").iter().any(|line| line.contains("in one")));
-    let rows = world.store.branches(&id(), Which::All).unwrap();
+    let rows = world.store.branches(&id(), BranchFilter::All).unwrap();
     assert!(rows.iter().all(|row| !row.status.is_open() && row.told), "{rows:?}");
     assert_eq!(rows.len(), 2);
 }

@@ -3,9 +3,9 @@
 use crate::playbook::kit::{World, calls, id, words};
 use komado_agent::playbook::Playbook;
 use komado_core::journal::Entry;
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 use komado_core::{Kind, Meter, ThreadId};
-use komado_store::{Mode, Store, Tree, Which};
+use komado_store::{BranchFilter, BranchTable, OpenMode, Store};
 use komado_testkit::Scripted;
 
 /// A small graph around them.
@@ -30,15 +30,15 @@ fn the_nodes_of_the_design_run_as_they_are_written_and_the_parent_reads_the_chro
     let expected = ["root:start_coding_session", "stelis_1:coding_loop", "stelis_1:look", "stelis_1:work"];
     assert_eq!(nodes[..4], expected);
     let engine = world.engine();
-    let child = engine.open(&id(), &ThreadId::new("stelis_1").unwrap(), Mode::Read).unwrap();
-    assert_eq!(child.status().unwrap(), Status::Completed);
+    let child = engine.open(&id(), &ThreadId::new("stelis_1").unwrap(), OpenMode::Read).unwrap();
+    assert_eq!(child.status().unwrap(), ThreadStatus::Completed);
     assert_eq!(child.header().label.as_deref(), Some("コーディングセッション開始"));
     let share = child.share().unwrap().unwrap();
     assert_eq!(share.chronicle_prompt.as_deref(), Some("このセッションで行った作業を要約してください"));
-    let row = &world.store.branches(&id(), Which::All).unwrap()[0];
+    let row = &world.store.branches(&id(), BranchFilter::All).unwrap()[0];
     assert!((row.window_ratio - 0.8).abs() < 1e-9 && row.depth == 1);
     assert!(row.chronicle_summary.as_deref().unwrap().contains("calculator_v2"), "{row:?}");
-    let root = engine.open(&id(), &ThreadId::root(), Mode::Read).unwrap();
+    let root = engine.open(&id(), &ThreadId::root(), OpenMode::Read).unwrap();
     let anchor =
         (1..=root.last()).rev().find(|seq| root.source().head(*seq).unwrap().kind == Kind::AnchorUpdate);
     let text = format!("{:?}", root.record(anchor.unwrap()).unwrap().entry);

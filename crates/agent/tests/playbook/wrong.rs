@@ -1,16 +1,16 @@
 //! What is wrong with a playbook is told before it runs: all of it, with its place.
 
-use komado_agent::playbook::{Playbook, Problem};
+use komado_agent::playbook::{Playbook, PlaybookProblemFound};
 use serde_json::{Value, json};
 
-fn problems(text: &str) -> Vec<Problem> {
+fn problems(text: &str) -> Vec<PlaybookProblemFound> {
     match Playbook::parse("p.json", text) {
         Ok(_) => Vec::new(),
         Err(why) => why.problems(),
     }
 }
 
-fn of(nodes: Value) -> Vec<Problem> {
+fn of(nodes: Value) -> Vec<PlaybookProblemFound> {
     problems(&json!({"name": "t", "nodes": nodes}).to_string())
 }
 

@@ -1,13 +1,13 @@
 //! A tracker, and a source that is pointed at it.
 
-use komado_agent::source::{self, Kind, Source, Tracker};
+use komado_agent::source::{self, TaskSource, TrackerConfig, TrackerKind};
 use komado_agent::task::Task;
-use komado_provider::{Cancel, Client, Patience};
-use komado_testkit::tracker::{Issue, Place, Server};
+use komado_provider::{Cancel, Client, ClientTimeouts};
+use komado_testkit::tracker::{CommentPlace, FakeIssue, TrackerServer};
 use std::time::Duration;
 
 pub(crate) const TOKEN: &str = "s3cret-key";
-pub(crate) const BOTH: [Kind; 2] = [Kind::GitHub, Kind::GitLab];
+pub(crate) const BOTH: [TrackerKind; 2] = [TrackerKind::GitHub, TrackerKind::GitLab];
 pub(crate) const REPO: &str = "ann/tool";
 
 /// Labels as somebody would write them who wants to see them go wrong.
@@ -18,14 +18,14 @@ pub(crate) const FAILED: &str = "failed#1";
 pub(crate) const PAUSED: &str = "paused+";
 
 pub(crate) struct Room {
-    pub(crate) server: Server,
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) server: TrackerServer,
+    pub(crate) source: Box<dyn TaskSource>,
     /// Breaks off what the source is asked.
     pub(crate) cancel: Cancel,
 }
 
-pub(crate) fn tracker(server: &Server, kind: Kind) -> Tracker {
-    Tracker {
+pub(crate) fn tracker(server: &TrackerServer, kind: TrackerKind) -> TrackerConfig {
+    TrackerConfig {
         kind,
         base_url: server.url().to_owned(),
         token: Some(TOKEN.to_owned()),
@@ -41,17 +41,17 @@ pub(crate) fn tracker(server: &Server, kind: Kind) -> Tracker {
 }
 
 pub(crate) fn client() -> Client {
-    Client::new(Patience::default()).unwrap()
+    Client::new(ClientTimeouts::default()).unwrap()
 }
 
 impl Room {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: TrackerKind) -> Self {
         Self::with(kind, |_| {})
     }
 
     /// With other settings.
-    pub(crate) fn with(kind: Kind, change: impl FnOnce(&mut Tracker)) -> Self {
-        let server = Server::start(kind, TOKEN).unwrap();
+    pub(crate) fn with(kind: TrackerKind, change: impl FnOnce(&mut TrackerConfig)) -> Self {
+        let server = TrackerServer::start(kind, TOKEN).unwrap();
         server.add_repo(REPO);
         let mut tracker = tracker(&server, kind);
         change(&mut tracker);
@@ -61,8 +61,8 @@ impl Room {
     }
 
     /// An issue that waits.
-    pub(crate) fn issue(&self, title: &str) -> Place {
-        self.server.add_issue(REPO, Issue::new(title).label(LABEL).by("ann"))
+    pub(crate) fn issue(&self, title: &str) -> CommentPlace {
+        self.server.add_issue(REPO, FakeIssue::new(title).label(LABEL).by("ann"))
     }
 
     pub(crate) fn waiting(&mut self) -> Vec<Task> {
@@ -77,19 +77,19 @@ impl Room {
     }
 
     /// An issue whose task was begun.
-    pub(crate) fn begun(&mut self, issue: Issue) -> (Task, Place) {
+    pub(crate) fn begun(&mut self, issue: FakeIssue) -> (Task, CommentPlace) {
         let place = self.server.add_issue(REPO, issue.label(LABEL));
         let task = self.waiting().pop().unwrap();
         self.source.begin(&task).unwrap();
         (task, place)
     }
 
-    pub(crate) fn labels(&self, place: &Place) -> Vec<String> {
+    pub(crate) fn labels(&self, place: &CommentPlace) -> Vec<String> {
         self.server.issue(place).unwrap().labels
     }
 
     /// What people read, with its marks.
-    pub(crate) fn said(&self, place: &Place) -> Vec<String> {
+    pub(crate) fn said(&self, place: &CommentPlace) -> Vec<String> {
         self.server.issue(place).unwrap().comments.into_iter().map(|comment| comment.text).collect()
     }
 }

@@ -1,17 +1,17 @@
 //! What waits, and how it becomes a task.
 
 use crate::source::kit::{BOTH, LABEL, REPO, Room, client, tracker};
-use komado_agent::source::{self, Kind};
+use komado_agent::source::{self, TrackerKind};
 use komado_core::session::TaskKey;
 use komado_provider::Cancel;
-use komado_testkit::tracker::{Issue, Server};
+use komado_testkit::tracker::{FakeIssue, TrackerServer};
 
 #[test]
 fn an_issue_becomes_a_task_with_all_that_is_known_of_it() {
     for kind in BOTH {
         let mut room = Room::new(kind);
         let issue =
-            Issue::new("蓋を直す 🪟").text("It leaks.\n\n```sh\nrm -rf /\n```").label(LABEL).by("花子");
+            FakeIssue::new("蓋を直す 🪟").text("It leaks.\n\n```sh\nrm -rf /\n```").label(LABEL).by("花子");
         let place = room.server.add_issue(REPO, issue);
         let [task] = &room.waiting()[..] else { panic!("one task") };
         assert_eq!(task.name, format!("{}:ann/tool/issue/{}", kind.name(), place.number));
@@ -30,7 +30,7 @@ fn pull_requests_and_merge_requests_are_tasks_too() {
     for kind in BOTH {
         let mut room = Room::new(kind);
         room.issue("one");
-        let place = room.server.add_pull(REPO, Issue::new("two").label(LABEL));
+        let place = room.server.add_pull(REPO, FakeIssue::new("two").label(LABEL));
         let names: Vec<String> = room.waiting().into_iter().map(|task| task.name).collect();
         let name = kind.name();
         let expect =
@@ -73,13 +73,13 @@ fn whoever_has_enough_is_handed_no_more_and_no_more_is_asked_for() {
 fn only_what_is_open_labelled_and_assigned_to_us_waits() {
     for kind in BOTH {
         let mut room = Room::with(kind, |tracker| tracker.user = Some("bot".to_owned()));
-        let add = |issue: Issue| room.server.add_issue(REPO, issue);
-        add(Issue::new("of another").label(LABEL).assigned("ann"));
-        add(Issue::new("of nobody").label(LABEL));
-        add(Issue::new("without the label").assigned("bot"));
-        let closed = add(Issue::new("closed").label(LABEL).assigned("bot"));
+        let add = |issue: FakeIssue| room.server.add_issue(REPO, issue);
+        add(FakeIssue::new("of another").label(LABEL).assigned("ann"));
+        add(FakeIssue::new("of nobody").label(LABEL));
+        add(FakeIssue::new("without the label").assigned("bot"));
+        let closed = add(FakeIssue::new("closed").label(LABEL).assigned("bot"));
         room.server.close(&closed);
-        add(Issue::new("ours").label("x").label(LABEL).assigned("ann").assigned("bot"));
+        add(FakeIssue::new("ours").label("x").label(LABEL).assigned("ann").assigned("bot"));
         let titles: Vec<String> = room.waiting().into_iter().map(|task| task.title).collect();
         assert_eq!(titles, ["ours"]);
     }
@@ -90,7 +90,7 @@ fn an_issue_without_text_and_one_with_far_too_much_are_tasks() {
     for kind in BOTH {
         let mut room = Room::new(kind);
         room.issue("nothing");
-        room.server.add_issue(REPO, Issue::new("much").text("窓".repeat(5 << 20)).label(LABEL));
+        room.server.add_issue(REPO, FakeIssue::new("much").text("窓".repeat(5 << 20)).label(LABEL));
         room.issue("after");
         let tasks = room.waiting();
         assert_eq!(
@@ -104,8 +104,9 @@ fn an_issue_without_text_and_one_with_far_too_much_are_tasks() {
 
 #[test]
 fn projects_in_sub_groups_work_from_the_list_to_the_comment() {
-    let mut room = Room::with(Kind::GitLab, |tracker| tracker.repos = vec!["tools/web/front".to_owned()]);
-    let place = room.server.add_issue("tools/web/front", Issue::new("deep").label(LABEL));
+    let mut room =
+        Room::with(TrackerKind::GitLab, |tracker| tracker.repos = vec!["tools/web/front".to_owned()]);
+    let place = room.server.add_issue("tools/web/front", FakeIssue::new("deep").label(LABEL));
     let task = room.waiting().pop().unwrap();
     assert_eq!((task.key.owner.as_str(), task.key.repo.as_str()), ("tools/web", "front"));
     assert_eq!(TaskKey::parse(&task.name), Ok(task.key.clone()));
@@ -117,7 +118,7 @@ fn projects_in_sub_groups_work_from_the_list_to_the_comment() {
 
 #[test]
 fn an_enterprise_address_with_a_path_and_one_without_the_apis_path_are_understood() {
-    for (kind, from, to) in [(Kind::GitHub, "", "/api/v3/"), (Kind::GitLab, "/api/v4", "")] {
+    for (kind, from, to) in [(TrackerKind::GitHub, "", "/api/v3/"), (TrackerKind::GitLab, "/api/v4", "")] {
         let mut room = Room::with(kind, |tracker| {
             let root = tracker.base_url.strip_suffix(from).unwrap().to_owned();
             tracker.base_url = format!("{root}{to}");
@@ -129,7 +130,7 @@ fn an_enterprise_address_with_a_path_and_one_without_the_apis_path_are_understoo
 
 #[test]
 fn a_repository_that_was_renamed_is_followed_on_the_same_host() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     room.issue("moved");
     room.server.rename(REPO, "ann/toolbox");
     assert_eq!(room.waiting().len(), 1);
@@ -137,19 +138,19 @@ fn a_repository_that_was_renamed_is_followed_on_the_same_host() {
 
 #[test]
 fn names_that_are_no_repository_are_refused_with_the_setting() {
-    let server = Server::start(Kind::GitHub, "t").unwrap();
+    let server = TrackerServer::start(TrackerKind::GitHub, "t").unwrap();
     for (kind, repo) in [
-        (Kind::GitHub, "tool"),
-        (Kind::GitHub, "a/b/c"),
-        (Kind::GitHub, "../tool"),
-        (Kind::GitHub, "ann/"),
-        (Kind::GitLab, "front"),
-        (Kind::GitLab, "tools/../front"),
+        (TrackerKind::GitHub, "tool"),
+        (TrackerKind::GitHub, "a/b/c"),
+        (TrackerKind::GitHub, "../tool"),
+        (TrackerKind::GitHub, "ann/"),
+        (TrackerKind::GitLab, "front"),
+        (TrackerKind::GitLab, "tools/../front"),
     ] {
         let mut tracker = tracker(&server, kind);
         tracker.repos = vec![repo.to_owned()];
         let error = source::open(tracker, client(), Cancel::default()).err().unwrap().to_string();
-        let setting = if kind == Kind::GitHub { "github.repos" } else { "gitlab.projects" };
+        let setting = if kind == TrackerKind::GitHub { "github.repos" } else { "gitlab.projects" };
         assert!(error.contains(&format!("{repo:?} ({setting})")), "{error}");
     }
 }

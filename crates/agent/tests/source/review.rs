@@ -1,26 +1,26 @@
 //! What reviewers say of a pull request: in the code, and as a whole.
 
 use crate::source::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
-use komado_agent::source::{self, Kind, Look, Source};
+use komado_agent::source::{self, TaskNews, TaskSource, TrackerKind};
 use komado_agent::task::Task;
 use komado_provider::Cancel;
-use komado_testkit::tracker::{Issue, Limit, Place, Review};
+use komado_testkit::tracker::{CommentPlace, FakeIssue, Limit, Review};
 
 /// A pull request whose task was begun.
-fn pull(room: &mut Room) -> (Task, Place) {
-    let place = room.server.add_pull(REPO, Issue::new("to be reviewed").label(LABEL));
+fn pull(room: &mut Room) -> (Task, CommentPlace) {
+    let place = room.server.add_pull(REPO, FakeIssue::new("to be reviewed").label(LABEL));
     let task = room.waiting().pop().unwrap();
     assert_eq!(task.key.task_type, "pull_request");
     room.source.begin(&task).unwrap();
     (task, place)
 }
 
-fn words(look: &Look) -> Vec<&str> {
+fn words(look: &TaskNews) -> Vec<&str> {
     look.comments.iter().map(|comment| comment.text.as_str()).collect()
 }
 
 /// The id to go on from, as whoever keeps it finds it: by length, then by its letters.
-fn last(look: &Look) -> Option<String> {
+fn last(look: &TaskNews) -> Option<String> {
     let mut ids: Vec<&String> = look.comments.iter().map(|comment| &comment.id).collect();
     ids.sort_by_key(|id| (id.len(), id.as_str()));
     let kept = ids.last().map(|id| (*id).clone());
@@ -29,7 +29,7 @@ fn last(look: &Look) -> Option<String> {
 }
 
 /// Everything, look after look, each from where the one before ended; `before` each look somebody may change something.
-fn heard(source: &mut dyn Source, task: &Task, mut before: impl FnMut(usize)) -> Vec<String> {
+fn heard(source: &mut dyn TaskSource, task: &Task, mut before: impl FnMut(usize)) -> Vec<String> {
     let (mut all, mut after) = (Vec::new(), None);
     for turn in 0.. {
         before(turn);
@@ -67,7 +67,7 @@ fn what_stands_in_the_code_comes_with_its_place_and_once() {
 
 #[test]
 fn a_review_is_heard_as_a_whole_and_before_what_it_says_in_the_code() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     let asks =
         Review::new("CHANGES_REQUESTED").text("もう少し").on("b.rs", 2, "no").on("a.rs", 1, "nor this");
@@ -88,7 +88,7 @@ fn a_review_is_heard_as_a_whole_and_before_what_it_says_in_the_code() {
 
 #[test]
 fn a_review_that_was_begun_early_and_sent_late_is_news_when_it_is_sent() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     let slow = Review::new("COMMENTED").text("slowly").on("a.rs", 1, "thought of first");
     let slow = room.server.draft_as("ann", &place, slow);
@@ -106,7 +106,7 @@ fn a_review_that_was_begun_early_and_sent_late_is_news_when_it_is_sent() {
 
 #[test]
 fn whoever_takes_over_goes_on_in_the_middle_and_misses_nothing() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     let mut expect = Vec::new();
     for number in 0..4 {
@@ -122,7 +122,7 @@ fn whoever_takes_over_goes_on_in_the_middle_and_misses_nothing() {
     assert_eq!(words(&all), expect);
     for (at, comment) in all.comments.iter().enumerate() {
         let mut other =
-            source::open(tracker(&room.server, Kind::GitHub), client(), Cancel::default()).unwrap();
+            source::open(tracker(&room.server, TrackerKind::GitHub), client(), Cancel::default()).unwrap();
         let rest = other.look(&task, Some(&comment.id)).unwrap();
         assert_eq!(words(&rest), expect[at + 1..], "after {}", comment.id);
     }
@@ -130,7 +130,7 @@ fn whoever_takes_over_goes_on_in_the_middle_and_misses_nothing() {
 
 #[test]
 fn an_id_of_before_reviews_were_heard_is_one_of_the_talk() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     room.server.comment_on("ann", &place, ("a.rs", 1), "never heard");
     let old = room.server.comment_as("ann", &place, "heard").to_string();
@@ -142,7 +142,7 @@ fn an_id_of_before_reviews_were_heard_is_one_of_the_talk() {
 
 #[test]
 fn many_reviews_come_in_pieces_and_lose_nothing() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     let mut expect = Vec::new();
     let mut long = Review::new("COMMENTED");
@@ -162,7 +162,7 @@ fn many_reviews_come_in_pieces_and_lose_nothing() {
 
 #[test]
 fn when_nothing_is_new_nobody_asks_for_comments_in_the_code() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     room.server.comment_on("ann", &place, ("a.rs", 1), "this");
     room.server.review_as("bob", &place, Review::new("APPROVED"));
@@ -177,8 +177,8 @@ fn when_nothing_is_new_nobody_asks_for_comments_in_the_code() {
 
 #[test]
 fn an_issue_is_not_asked_for_reviews() {
-    let mut room = Room::new(Kind::GitHub);
-    let (task, place) = room.begun(Issue::new("no code"));
+    let mut room = Room::new(TrackerKind::GitHub);
+    let (task, place) = room.begun(FakeIssue::new("no code"));
     let id = room.server.comment_as("ann", &place, "talk").to_string();
     let look = room.source.look(&task, None).unwrap();
     assert_eq!((words(&look), look.comments[0].id.as_str()), (vec!["talk"], id.as_str()));
@@ -187,7 +187,7 @@ fn an_issue_is_not_asked_for_reviews() {
 
 #[test]
 fn a_look_that_breaks_off_at_the_reviews_is_repeated_as_a_whole() {
-    let mut room = Room::new(Kind::GitHub);
+    let mut room = Room::new(TrackerKind::GitHub);
     let (task, place) = pull(&mut room);
     room.server.comment_as("ann", &place, "talk");
     room.server.comment_on("ann", &place, ("a.rs", 1), "code");

@@ -1,14 +1,14 @@
 //! What is said about a task, in both directions, and whether it is still wanted.
 
 use crate::source::kit::{BOTH, LABEL, REPO, RUNNING, Room};
-use komado_agent::source::Kind;
-use komado_testkit::tracker::{Fault, Issue, Place, Stage};
+use komado_agent::source::TrackerKind;
+use komado_testkit::tracker::{CommentPlace, FakeIssue, IssueStage, TrackerFault};
 
 #[test]
 fn comments_come_in_order_after_the_last_one_and_without_our_own() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        let (task, place) = room.begun(Issue::new("talked of").assigned("bot"));
+        let (task, place) = room.begun(FakeIssue::new("talked of").assigned("bot"));
         let before = room.server.comment_as("ann", &place, "before");
         room.source.say(&task, "s1/began", "I begin.").unwrap();
         room.server.comment_as("花子", &place, "蓋も 🪟");
@@ -30,7 +30,7 @@ fn comments_come_in_order_after_the_last_one_and_without_our_own() {
 fn a_long_talk_comes_in_pieces_and_loses_nothing() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        let (task, place) = room.begun(Issue::new("long"));
+        let (task, place) = room.begun(FakeIssue::new("long"));
         let expect: Vec<String> = (0..230).map(|number| format!("comment {number}")).collect();
         for text in &expect {
             room.server.comment_as("ann", &place, text);
@@ -49,9 +49,9 @@ fn a_long_talk_comes_in_pieces_and_loses_nothing() {
 #[test]
 fn what_nobody_wants_any_more_is_said_to_be_so_and_why() {
     for kind in BOTH {
-        let ours = || Issue::new("unwanted").assigned("bot");
+        let ours = || FakeIssue::new("unwanted").assigned("bot");
         let room = || Room::with(kind, |tracker| tracker.user = Some("bot".to_owned()));
-        let check = |change: &dyn Fn(&Room, &Place), why: &str| {
+        let check = |change: &dyn Fn(&Room, &CommentPlace), why: &str| {
             let mut room = room();
             let (task, place) = room.begun(ours());
             assert_eq!(room.source.look(&task, None).unwrap().unwanted, None);
@@ -78,9 +78,9 @@ fn an_issue_that_was_never_told_that_work_began_is_still_wanted() {
 
 #[test]
 fn a_merge_request_that_was_merged_is_done_by_somebody_else() {
-    let mut room = Room::new(Kind::GitLab);
-    let merged = Issue { stage: Stage::Merged, ..Issue::new("merged").label(RUNNING) };
-    room.server.add_pull(REPO, Issue::new("merge me").label(LABEL));
+    let mut room = Room::new(TrackerKind::GitLab);
+    let merged = FakeIssue { stage: IssueStage::Merged, ..FakeIssue::new("merged").label(RUNNING) };
+    room.server.add_pull(REPO, FakeIssue::new("merge me").label(LABEL));
     let mut task = room.waiting().pop().unwrap();
     let place = room.server.add_pull(REPO, merged);
     task.key.task_id = place.number.to_string();
@@ -89,7 +89,7 @@ fn a_merge_request_that_was_merged_is_done_by_somebody_else() {
 }
 
 /// More than a page of comments.
-fn talk(room: &Room, place: &Place) {
+fn talk(room: &Room, place: &CommentPlace) {
     for number in 0..130 {
         room.server.comment_as("ann", place, &number.to_string());
     }
@@ -99,7 +99,7 @@ fn talk(room: &Room, place: &Place) {
 fn what_is_said_twice_stands_there_once_also_behind_many_pages() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        let (task, place) = room.begun(Issue::new("once"));
+        let (task, place) = room.begun(FakeIssue::new("once"));
         room.source.say(&task, "s1/began", "I begin.").unwrap();
         talk(&room, &place);
         room.source.say(&task, "s1/result", "It is done.").unwrap();
@@ -117,21 +117,21 @@ fn what_is_said_twice_stands_there_once_also_behind_many_pages() {
 fn a_comment_whose_answer_was_lost_is_not_written_again() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        let (task, place) = room.begun(Issue::new("lost"));
+        let (task, place) = room.begun(FakeIssue::new("lost"));
         // The first request looks, the second posts.
-        room.server.fail_after(1, 1, Fault::CutAfter);
+        room.server.fail_after(1, 1, TrackerFault::CutAfter);
         room.source.say(&task, "s1/result", "once").unwrap();
         assert_eq!(room.said(&place).len(), 1);
         let posts = room.server.requests().iter().filter(|request| request.method == "POST").count();
-        assert_eq!(posts, if kind == Kind::GitHub { 2 } else { 1 }, "a label, and one comment");
+        assert_eq!(posts, if kind == TrackerKind::GitHub { 2 } else { 1 }, "a label, and one comment");
     }
 }
 
 #[test]
 fn a_comment_that_is_too_long_is_cut_to_what_the_tracker_takes() {
-    for (kind, most) in [(Kind::GitHub, 65_536), (Kind::GitLab, 1_000_000)] {
+    for (kind, most) in [(TrackerKind::GitHub, 65_536), (TrackerKind::GitLab, 1_000_000)] {
         let mut room = Room::new(kind);
-        let (task, place) = room.begun(Issue::new("much to say"));
+        let (task, place) = room.begun(FakeIssue::new("much to say"));
         room.source.say(&task, "m", &"窓".repeat(2_000_000)).unwrap();
         let said = room.said(&place);
         assert!(said[0].chars().count() <= most && said[0].ends_with("cannot be longer)"));
@@ -142,9 +142,9 @@ fn a_comment_that_is_too_long_is_cut_to_what_the_tracker_takes() {
 
 #[test]
 fn what_a_model_says_is_not_carried_out_as_a_command() {
-    let mut room = Room::new(Kind::GitLab);
-    let (task, place) = room.begun(Issue::new("hostile"));
+    let mut room = Room::new(TrackerKind::GitLab);
+    let (task, place) = room.begun(FakeIssue::new("hostile"));
     room.source.say(&task, "m", "Done.\n/close\n").unwrap();
-    assert_eq!(room.server.issue(&place).unwrap().stage, Stage::Open);
+    assert_eq!(room.server.issue(&place).unwrap().stage, IssueStage::Open);
     assert!(room.said(&place)[0].contains("\\/close"));
 }

@@ -1,9 +1,9 @@
 //! Trackers that are busy, broken, strict or hostile.
 
 use crate::source::kit::{BOTH, LABEL, REPO, Room, TOKEN, client, tracker};
-use komado_agent::source::{self, Ended, Error, Kind};
+use komado_agent::source::{self, Error, SourceEnd, TrackerKind};
 use komado_provider::Cancel;
-use komado_testkit::tracker::{Fault, Issue, Limit, Server};
+use komado_testkit::tracker::{FakeIssue, Limit, TrackerFault, TrackerServer};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn a_wait_that_is_longer_than_the_patience_says_until_when() {
 }
 
 /// The requests that were refused with a limit.
-fn limits(server: &Server) -> usize {
+fn limits(server: &TrackerServer) -> usize {
     server.requests().iter().filter(|request| matches!(request.status, 403 | 429)).count()
 }
 
@@ -57,7 +57,7 @@ fn limits(server: &Server) -> usize {
 fn a_wait_is_broken_off_and_what_is_to_be_said_at_the_end_is_said_all_the_same() {
     for kind in BOTH {
         let mut room = Room::with(kind, |tracker| tracker.patience = Duration::from_secs(600));
-        let (task, place) = room.begun(Issue::new("stopped while its tracker is busy"));
+        let (task, place) = room.begun(FakeIssue::new("stopped while its tracker is busy"));
         room.server.limit_after(0, 1, Limit::Burst(60));
         let (server, cancel) = (&room.server, &room.cancel);
         let look = std::thread::scope(|scope| {
@@ -75,7 +75,7 @@ fn a_wait_is_broken_off_and_what_is_to_be_said_at_the_end_is_said_all_the_same()
         }
         room.server.limit_after(0, 1, Limit::Burst(1));
         room.source.say(&task, "s1/result", "It was stopped.").unwrap();
-        room.source.end(&task, Ended::Stopped).unwrap();
+        room.source.end(&task, SourceEnd::Stopped).unwrap();
         assert_eq!(room.said(&place).len(), 1);
         assert_eq!(room.labels(&place), [""; 0]);
     }
@@ -84,7 +84,13 @@ fn a_wait_is_broken_off_and_what_is_to_be_said_at_the_end_is_said_all_the_same()
 #[test]
 fn what_breaks_for_a_moment_is_tried_again() {
     for kind in BOTH {
-        for fault in [Fault::Status(500), Fault::Page(502), Fault::Status(503), Fault::Cut, Fault::CutAfter] {
+        for fault in [
+            TrackerFault::Status(500),
+            TrackerFault::Page(502),
+            TrackerFault::Status(503),
+            TrackerFault::Cut,
+            TrackerFault::CutAfter,
+        ] {
             let mut room = Room::new(kind);
             room.issue("patience");
             room.server.fail_next(3, fault.clone());
@@ -101,7 +107,7 @@ fn a_page_that_breaks_off_in_the_middle_goes_on_where_it_was() {
     for kind in BOTH {
         let mut room = Room::new(kind);
         (0..100).for_each(|number| drop(room.issue(&number.to_string())));
-        room.server.fail_next(2, Fault::Half);
+        room.server.fail_next(2, TrackerFault::Half);
         let titles: Vec<String> = room.waiting().into_iter().map(|task| task.title).collect();
         assert_eq!(titles, (0..100).map(|number| number.to_string()).collect::<Vec<_>>());
     }
@@ -111,7 +117,7 @@ fn a_page_that_breaks_off_in_the_middle_goes_on_where_it_was() {
 fn what_stays_broken_is_said_to_be_away_and_in_which_words() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        room.server.fail_next(99, Fault::Page(502));
+        room.server.fail_next(99, TrackerFault::Page(502));
         let why = away(&mut room);
         assert!(why.contains("502 Bad Gateway") && why.contains("tried 5 times"), "{why}");
         assert!(!why.contains("<html>"), "{why}");
@@ -120,8 +126,8 @@ fn what_stays_broken_is_said_to_be_away_and_in_which_words() {
 
 #[test]
 fn nobody_at_the_address_is_away_too() {
-    let server = Server::start(Kind::GitHub, "t").unwrap();
-    let tracker = tracker(&server, Kind::GitHub);
+    let server = TrackerServer::start(TrackerKind::GitHub, "t").unwrap();
+    let tracker = tracker(&server, TrackerKind::GitHub);
     drop(server);
     let mut source = source::open(tracker, client(), Cancel::default()).unwrap();
     assert!(matches!(source.waiting(&mut |_| true), Err(Error::Away { .. })));
@@ -129,9 +135,10 @@ fn nobody_at_the_address_is_away_too() {
 
 #[test]
 fn a_wrong_token_names_the_setting_and_never_itself() {
-    for (kind, setting, variable) in
-        [(Kind::GitHub, "github.token", "GITHUB_TOKEN"), (Kind::GitLab, "gitlab.token", "GITLAB_TOKEN")]
-    {
+    for (kind, setting, variable) in [
+        (TrackerKind::GitHub, "github.token", "GITHUB_TOKEN"),
+        (TrackerKind::GitLab, "gitlab.token", "GITLAB_TOKEN"),
+    ] {
         for token in [Some("wr0ng-key"), None] {
             let mut room = Room::with(kind, |tracker| tracker.token = token.map(str::to_owned));
             let why = refused(&mut room);
@@ -145,15 +152,15 @@ fn a_wrong_token_names_the_setting_and_never_itself() {
 
 #[test]
 fn a_token_that_no_header_can_carry_is_refused_without_being_shown() {
-    let mut room = Room::with(Kind::GitHub, |tracker| tracker.token = Some("wr0ng\nkey".to_owned()));
+    let mut room = Room::with(TrackerKind::GitHub, |tracker| tracker.token = Some("wr0ng\nkey".to_owned()));
     let why = refused(&mut room);
     assert!(why.contains("authorization") && !why.contains("wr0ng"), "{why}");
 }
 
 #[test]
 fn the_settings_of_a_tracker_do_not_show_its_token() {
-    let server = Server::start(Kind::GitHub, "t").unwrap();
-    let shown = format!("{:?} {server:?}", tracker(&server, Kind::GitHub));
+    let server = TrackerServer::start(TrackerKind::GitHub, "t").unwrap();
+    let shown = format!("{:?} {server:?}", tracker(&server, TrackerKind::GitHub));
     assert!(!shown.contains(TOKEN) && shown.contains("ann/tool"), "{shown}");
 }
 
@@ -170,7 +177,7 @@ fn a_repository_that_is_not_there_is_named() {
 fn a_right_that_is_missing_is_no_limit_and_is_not_waited_for() {
     for kind in BOTH {
         let mut room = Room::new(kind);
-        room.server.fail_next(1, Fault::Status(403));
+        room.server.fail_next(1, TrackerFault::Status(403));
         let why = refused(&mut room);
         assert!(why.contains("needs more rights"), "{why}");
         assert_eq!(room.server.requests().len(), 1);
@@ -206,7 +213,7 @@ fn parrot(answer: String) -> String {
 
 fn asked_at(url: &str) -> String {
     let url = url.to_owned();
-    refused(&mut Room::with(Kind::GitHub, |tracker| tracker.base_url = url))
+    refused(&mut Room::with(TrackerKind::GitHub, |tracker| tracker.base_url = url))
 }
 
 #[test]
@@ -251,8 +258,8 @@ fn pages_that_lead_to_themselves_end() {
 
 #[test]
 fn one_thing_that_is_longer_than_any_tracker_keeps_is_refused() {
-    let mut room = Room::new(Kind::GitHub);
-    room.server.add_issue(REPO, Issue::new("endless").text("x".repeat(17 << 20)).label(LABEL));
+    let mut room = Room::new(TrackerKind::GitHub);
+    room.server.add_issue(REPO, FakeIssue::new("endless").text("x".repeat(17 << 20)).label(LABEL));
     let why = refused(&mut room);
     assert!(why.contains("longer than"), "{why}");
 }

@@ -2,10 +2,10 @@
 
 use crate::worker::count;
 use crate::worker::kit::{Shared, World, call, words};
-use komado_agent::handler::Verdict;
+use komado_agent::handler::TaskOutcome;
 use komado_agent::playbook::Playbook;
-use komado_agent::progress::Progress;
-use komado_agent::source::Comment;
+use komado_agent::progress::TaskProgress;
+use komado_agent::source::TaskComment;
 use komado_core::message::Message;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ fn interrupted(board: &Shared) -> impl FnMut(&str) -> komado_agent::Result<Messa
     }
 }
 
-fn comment() -> Comment {
-    Comment { id: "5".into(), author: "ann".into(), text: "小さく".into() }
+fn comment() -> TaskComment {
+    TaskComment { id: "5".into(), author: "ann".into(), text: "小さく".into() }
 }
 
 /// What the tracker was told at the end.
@@ -45,7 +45,7 @@ fn result(world: &World) -> String {
 fn a_comment_that_comes_with_the_last_words_is_answered_before_the_end() {
     let world = world();
     let id = world.queue("s1");
-    assert_eq!(world.work(interrupted(&world.board)), Verdict::Completed);
+    assert_eq!(world.work(interrupted(&world.board)), TaskOutcome::Completed);
     assert_eq!(count(&world.said(&id), "[comment by ann]"), 1);
     assert!(result(&world).starts_with("done, and small\n"), "{}", result(&world));
     assert_eq!(world.marks(), ["s1:start", "s1:result"], "people hear of one end");
@@ -59,7 +59,7 @@ fn a_comment_that_was_heard_at_the_end_is_answered_also_across_a_death() {
     let asked = AtomicU32::new(0);
     // The second time it is on its way to the model, and has noted nothing yet.
     world.hears = Box::new(move |progress| {
-        if matches!(progress, Progress::Node { id, .. } if id == "ask")
+        if matches!(progress, TaskProgress::Node { id, .. } if id == "ask")
             && asked.fetch_add(1, Ordering::SeqCst) == 1
         {
             resume_unwind(Box::new("killed"));
@@ -68,7 +68,7 @@ fn a_comment_that_was_heard_at_the_end_is_answered_also_across_a_death() {
     let killed = catch_unwind(AssertUnwindSafe(|| world.work_on(&taken, interrupted(&world.board))));
     assert!(killed.is_err());
     assert_eq!(count(&world.said(&id), "[comment by ann]"), 1);
-    assert_eq!(world.work_on(&taken, interrupted(&world.board)), Verdict::Completed);
+    assert_eq!(world.work_on(&taken, interrupted(&world.board)), TaskOutcome::Completed);
     assert_eq!(count(&world.said(&id), "[comment by ann]"), 1);
     assert!(result(&world).starts_with("done, and small\n"), "{}", result(&world));
 }
@@ -78,9 +78,10 @@ fn a_tracker_that_cannot_be_asked_keeps_no_task_from_its_end() {
     let world = world();
     world.queue("s1");
     world.board.lock().unwrap().is_deaf = true;
-    assert_eq!(world.work(|_| Ok(words("done"))), Verdict::Completed);
+    assert_eq!(world.work(|_| Ok(words("done"))), TaskOutcome::Completed);
     let told = world.told.lock().unwrap();
-    let is_told = |told: &Progress| matches!(told, Progress::Trouble { why } if why.contains("board"));
+    let is_told =
+        |told: &TaskProgress| matches!(told, TaskProgress::Trouble { why } if why.contains("board"));
     assert_eq!(told.iter().filter(|told| is_told(told)).count(), 1, "{told:?}");
 }
 
@@ -89,7 +90,7 @@ fn a_task_that_used_up_its_bounds_ends_well_and_says_whom_it_did_not_hear() {
     let mut world = world();
     world.limits.turns = Some(1);
     let id = world.queue("s1");
-    assert_eq!(world.work(interrupted(&world.board)), Verdict::Completed);
+    assert_eq!(world.work(interrupted(&world.board)), TaskOutcome::Completed);
     assert_eq!(count(&world.said(&id), "[comment by ann]"), 0);
     assert!(result(&world).contains("done\n\nNot taken into account: what ann wrote"), "{}", result(&world));
 }
@@ -100,7 +101,7 @@ fn a_playbook_with_no_way_back_says_whom_it_did_not_hear() {
     let text = r#"{"name":"one","nodes":[{"id":"a","type":"llm","prompt":"go","next":"e"},{"id":"e","type":"end"}]}"#;
     world.playbook = Playbook::parse("one", text).unwrap();
     world.queue("s1");
-    assert_eq!(world.work(interrupted(&world.board)), Verdict::Completed);
+    assert_eq!(world.work(interrupted(&world.board)), TaskOutcome::Completed);
     assert!(result(&world).contains("Not taken into account: what ann wrote"), "{}", result(&world));
 }
 
@@ -125,7 +126,7 @@ fn a_playbook_goes_back_to_where_the_model_answers_and_not_to_a_prompt() {
         Ok(if news.contains("plan it") { words("a plan") } else { call("look") })
     });
     // Nobody carries out what the last reply calls for, so nothing can be said after it.
-    assert_eq!((verdict, heard.load(Ordering::SeqCst)), (Verdict::Completed, 0));
+    assert_eq!((verdict, heard.load(Ordering::SeqCst)), (TaskOutcome::Completed, 0));
     assert!(result(&world).contains("Not taken into account"), "{}", result(&world));
     let (board, said) = (Arc::clone(&world.board), world.said(&id));
     assert_eq!((count(&said, "plan it"), count(&said, "check it")), (1, 1), "{said:?}");
@@ -139,7 +140,7 @@ fn a_playbook_goes_back_to_where_the_model_answers_and_not_to_a_prompt() {
         Ok(if news.contains("plan it") { words("a plan") } else { call("look") })
     });
     let said = world.said(&id);
-    assert_eq!(verdict, Verdict::Completed);
+    assert_eq!(verdict, TaskOutcome::Completed);
     assert_eq!(
         (count(&said, "plan it"), count(&said, "check it"), count(&said, "look ok")),
         (1, 2, 2),
@@ -177,7 +178,7 @@ fn words_that_come_in_the_last_turn_of_a_child_or_before_a_call_are_not_said_whe
         world.pace.poll = Duration::from_millis(10);
         world.playbook = Playbook::parse("p", text).unwrap();
         let id = world.queue("s1");
-        assert_eq!(world.work(while_it_speaks(&world)), Verdict::Completed);
+        assert_eq!(world.work(while_it_speaks(&world)), TaskOutcome::Completed);
         assert_eq!(count(&world.said(&id), "[comment by ann]"), 0);
         assert!(result(&world).contains("Not taken into account: what ann wrote"), "{}", result(&world));
     }

@@ -1,25 +1,25 @@
 //! A queue in memory, a model that answers by what it was told last, a tracker that writes everything down.
 
 use komado_agent::Result;
-use komado_agent::handler::{self, Brief, Kit, Orders, Verdict, Vigil};
-use komado_agent::limits::Limits;
-use komado_agent::mind::Mind;
+use komado_agent::handler::{self, TaskContext, TaskInstructions, TaskOrders, TaskOutcome, TaskWatch};
+use komado_agent::limits::TaskLimits;
+use komado_agent::model_session::ModelSession;
 use komado_agent::playbook::Playbook;
-use komado_agent::progress::Progress;
-use komado_agent::source::{Comment, Ended, Error as Away, Look, Source};
+use komado_agent::progress::TaskProgress;
+use komado_agent::source::{Error as Away, SourceEnd, TaskComment, TaskNews, TaskSource};
 use komado_agent::task::Task;
-use komado_agent::tools::{Again, Answer, Definition, Toolbox, Tools};
-use komado_agent::worker::{self, Pace};
+use komado_agent::tools::{Repeatability, ToolAnswer, ToolDefinition, ToolProvider, ToolSet};
+use komado_agent::worker::{self, WorkerPace};
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Entry, Reply, Sent, Usage};
-use komado_core::message::{Call, CallKind, Message, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role};
 use komado_core::session::{MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::exchange::{News, Turned, When};
-use komado_engine::stelis::{Spawn, Telling};
+use komado_engine::exchange::{ExchangeEvent, HintTime, TurnResult};
+use komado_engine::stelis::{ChronicleBy, Spawn};
 use komado_engine::{Clock, Engine, Thread};
 use komado_provider::Cancel;
-use komado_store::{Holder, Job, MemoryStore, Mode, Queued, Stage, Store, Taken};
+use komado_store::{Holder, Job, JobStage, MemoryStore, OpenMode, QueuedJob, Store, TakenJob};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,16 +45,16 @@ pub(crate) fn words(text: &str) -> Message {
 pub(crate) fn call(name: &str) -> Message {
     let (id, arguments) = (String::new(), "{}".to_owned());
     let call = Call { id, name: name.to_owned(), arguments, kind: CallKind::Function, extra: None };
-    Message::of(Role::Assistant, vec![Part::Call(call)])
+    Message::of(Role::Assistant, vec![MessagePart::Call(call)])
 }
 
 /// What the tracker was told, and what it says.
 #[derive(Default)]
 pub(crate) struct Board {
     pub(crate) said: Vec<(String, String)>,
-    pub(crate) ended: Vec<Ended>,
+    pub(crate) ended: Vec<SourceEnd>,
     pub(crate) begun: u32,
-    pub(crate) comments: Vec<Comment>,
+    pub(crate) comments: Vec<TaskComment>,
     pub(crate) unwanted: Option<String>,
     pub(crate) is_away: bool,
     /// True when it cannot be asked for news.
@@ -67,7 +67,7 @@ pub(crate) type Shared = Arc<Mutex<Board>>;
 
 struct Tracker(Shared);
 
-impl Source for Tracker {
+impl TaskSource for Tracker {
     fn waiting(&mut self, _each: &mut dyn FnMut(Task) -> bool) -> std::result::Result<(), Away> {
         Ok(())
     }
@@ -77,16 +77,16 @@ impl Source for Tracker {
         Ok(())
     }
 
-    fn look(&mut self, _task: &Task, after: Option<&str>) -> std::result::Result<Look, Away> {
+    fn look(&mut self, _task: &Task, after: Option<&str>) -> std::result::Result<TaskNews, Away> {
         let while_asked = self.0.lock().unwrap().while_asked.clone();
         while_asked.iter().for_each(|act| act());
         let board = self.0.lock().unwrap();
         if board.is_deaf {
             return Err(Away::Away { tracker: "board".into(), why: "it does not answer".into() });
         }
-        let is_new = |comment: &&Comment| after.is_none_or(|after| comment.id.as_str() > after);
+        let is_new = |comment: &&TaskComment| after.is_none_or(|after| comment.id.as_str() > after);
         let comments = board.comments.iter().filter(is_new).cloned().collect();
-        Ok(Look { comments, unwanted: board.unwanted.clone() })
+        Ok(TaskNews { comments, unwanted: board.unwanted.clone() })
     }
 
     fn say(&mut self, _task: &Task, mark: &str, text: &str) -> std::result::Result<(), Away> {
@@ -100,23 +100,23 @@ impl Source for Tracker {
         Ok(())
     }
 
-    fn end(&mut self, _task: &Task, ended: Ended) -> std::result::Result<(), Away> {
+    fn end(&mut self, _task: &Task, ended: SourceEnd) -> std::result::Result<(), Away> {
         self.0.lock().unwrap().ended.push(ended);
         Ok(())
     }
 }
 
 /// What a tool does, and what it says.
-pub(crate) type Does = Arc<dyn Fn(&str, &Cancel) -> Answer + Send + Sync>;
+pub(crate) type Does = Arc<dyn Fn(&str, &Cancel) -> ToolAnswer + Send + Sync>;
 
-struct Bench(Does, Vec<Definition>);
+struct Bench(Does, Vec<ToolDefinition>);
 
-impl Tools for Bench {
-    fn definitions(&self) -> &[Definition] {
+impl ToolProvider for Bench {
+    fn definitions(&self) -> &[ToolDefinition] {
         &self.1
     }
 
-    fn call(&mut self, name: &str, _arguments: &str, cancel: &Cancel) -> Answer {
+    fn call(&mut self, name: &str, _arguments: &str, cancel: &Cancel) -> ToolAnswer {
         (self.0)(name, cancel)
     }
 }
@@ -126,13 +126,13 @@ struct Head<'e> {
     answers: &'e Mutex<Answers>,
 }
 
-impl<'e> Mind<'e> for Head<'e> {
+impl<'e> ModelSession<'e> for Head<'e> {
     fn engine(&self) -> &'e Engine {
         self.engine
     }
 
     fn open(&self, session: &SessionId, thread: &ThreadId) -> Result<Thread<'e>> {
-        Ok(self.engine.open(session, thread, Mode::Write)?)
+        Ok(self.engine.open(session, thread, OpenMode::Write)?)
     }
 
     fn config(&self) -> MetaConfig {
@@ -143,8 +143,8 @@ impl<'e> Mind<'e> for Head<'e> {
         &mut self,
         thread: &mut Thread<'_>,
         _cancel: &Cancel,
-        _news: &mut dyn FnMut(News<'_>),
-    ) -> Result<Turned> {
+        _news: &mut dyn FnMut(ExchangeEvent<'_>),
+    ) -> Result<TurnResult> {
         thread.answer_open_calls()?;
         let model = "head".to_owned();
         let sent = Sent { digest: String::new(), model, context_tokens: 1, purpose: None, mark: None };
@@ -155,8 +155,8 @@ impl<'e> Mind<'e> for Head<'e> {
         let reply = Reply { to: Some(to), finish: "stop".into(), usage: Some(usage), ..Reply::default() };
         let seq = thread.reply(message, reply.clone())?;
         let Entry::Message(message, _) = thread.record(seq)?.entry else { unreachable!() };
-        let hint = thread.hint(When::AfterReply, &Budget::new(Preset::Komado.policy(), 100_000, &[]));
-        Ok(Turned { seq, message, reply, attempts: 1, is_ours: false, hint })
+        let hint = thread.hint(HintTime::AfterReply, &Budget::new(Preset::Komado.policy(), 100_000, &[]));
+        Ok(TurnResult { seq, message, reply, attempts: 1, is_ours: false, hint })
     }
 
     fn spawn(&self, _thread: &Thread<'_>) -> Result<Spawn> {
@@ -167,9 +167,9 @@ impl<'e> Mind<'e> for Head<'e> {
         &mut self,
         _thread: &Thread<'_>,
         _cancel: &Cancel,
-        tell: &mut dyn FnMut(Telling<'_>) -> Result<()>,
+        tell: &mut dyn FnMut(ChronicleBy<'_>) -> Result<()>,
     ) -> Result<()> {
-        tell(Telling::Digest)
+        tell(ChronicleBy::Digest)
     }
 }
 
@@ -192,13 +192,13 @@ fn news_of(thread: &Thread<'_>) -> Result<String> {
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) board: Shared,
-    pub(crate) limits: Limits,
-    pub(crate) pace: Pace,
+    pub(crate) limits: TaskLimits,
+    pub(crate) pace: WorkerPace,
     pub(crate) does: Does,
     pub(crate) playbook: Playbook,
     /// Called with what happens.
-    pub(crate) hears: Box<dyn Fn(&Progress) + Sync>,
-    pub(crate) told: Mutex<Vec<Progress>>,
+    pub(crate) hears: Box<dyn Fn(&TaskProgress) + Sync>,
+    pub(crate) told: Mutex<Vec<TaskProgress>>,
 }
 
 impl World {
@@ -209,7 +209,7 @@ impl World {
     pub(crate) fn on(store: Arc<dyn Store>) -> Self {
         let engine = Engine::new(store, Arc::new(Ticks(AtomicU32::new(0))));
         let quick = Duration::from_millis(60);
-        let pace = Pace {
+        let pace = WorkerPace {
             tries: 3,
             hidden: Duration::from_secs(30),
             pause: Duration::ZERO,
@@ -219,9 +219,9 @@ impl World {
         Self {
             engine,
             board: Shared::default(),
-            limits: Limits::default(),
+            limits: TaskLimits::default(),
             pace,
-            does: Arc::new(|name, _| Answer::text(format!("{name} ok"))),
+            does: Arc::new(|name, _| ToolAnswer::text(format!("{name} ok"))),
             playbook: Playbook::built_in(),
             hears: Box::new(|_| {}),
             told: Mutex::default(),
@@ -250,42 +250,46 @@ impl World {
         session
     }
 
-    pub(crate) fn take(&self) -> Taken {
+    pub(crate) fn take(&self) -> TakenJob {
         let holder = Holder { pid: 1, host: "here".into(), program: "test".into(), since: String::new() };
         self.engine.store().take(&holder, self.pace.hidden).unwrap().expect("a job waits")
     }
 
     /// Takes a job and works on it as one process does.
-    pub(crate) fn work(&self, answers: impl FnMut(&str) -> Result<Message> + 'static) -> Verdict {
+    pub(crate) fn work(&self, answers: impl FnMut(&str) -> Result<Message> + 'static) -> TaskOutcome {
         self.work_on(&self.take(), answers)
     }
 
     pub(crate) fn work_on(
         &self,
-        taken: &Taken,
+        taken: &TakenJob,
         answers: impl FnMut(&str) -> Result<Message> + 'static,
-    ) -> Verdict {
+    ) -> TaskOutcome {
         let answers: Mutex<Answers> = Mutex::new(Box::new(answers));
         let mut head = Head { engine: &self.engine, answers: &answers };
         self.attend(taken, |kit| handler::work(&mut head, kit))
     }
 
     /// As one process does: the job is kept and finished around `act`.
-    pub(crate) fn attend(&self, taken: &Taken, act: impl FnOnce(&mut Kit<'_>) -> Verdict) -> Verdict {
+    pub(crate) fn attend(
+        &self,
+        taken: &TakenJob,
+        act: impl FnOnce(&mut TaskContext<'_>) -> TaskOutcome,
+    ) -> TaskOutcome {
         let task: Task = serde_json::from_str(&taken.job.body).unwrap();
-        let orders = Orders::new(self.pace.grace);
-        let source: Mutex<Box<dyn Source>> = Mutex::new(Box::new(Tracker(Arc::clone(&self.board))));
-        let mut tools = Toolbox::default().with(Bench(Arc::clone(&self.does), definitions()));
+        let orders = TaskOrders::new(self.pace.grace);
+        let source: Mutex<Box<dyn TaskSource>> = Mutex::new(Box::new(Tracker(Arc::clone(&self.board))));
+        let mut tools = ToolSet::default().with(Bench(Arc::clone(&self.does), definitions()));
         let tell = |progress| {
             (self.hears)(&progress);
             self.told.lock().unwrap().push(progress);
         };
-        let mut kit = Kit {
+        let mut kit = TaskContext {
             task: &task,
             session: &taken.job.session,
             config: MetaConfig { meter: "chars4".into(), ..MetaConfig::default() },
             host: "here".into(),
-            brief: Brief::default(),
+            brief: TaskInstructions::default(),
             folder: None,
             playbook: &self.playbook,
             tools: &mut tools,
@@ -297,7 +301,7 @@ impl World {
             orders: &orders,
             tell: &tell,
         };
-        let vigil = Vigil {
+        let vigil = TaskWatch {
             engine: &self.engine,
             taken,
             task: &task,
@@ -310,11 +314,11 @@ impl World {
         worker::attend(&vigil, &self.pace, || act(&mut kit)).unwrap()
     }
 
-    pub(crate) fn jobs(&self) -> Vec<Queued> {
+    pub(crate) fn jobs(&self) -> Vec<QueuedJob> {
         self.engine.store().jobs(None, 0).unwrap()
     }
 
-    pub(crate) fn stage(&self) -> Option<Stage> {
+    pub(crate) fn stage(&self) -> Option<JobStage> {
         self.jobs().pop().map(|queued| queued.stage)
     }
 
@@ -324,7 +328,7 @@ impl World {
 
     /// Everything said in the root thread, one line each.
     pub(crate) fn said(&self, session: &SessionId) -> Vec<String> {
-        let root = self.engine.open(session, &ThreadId::root(), Mode::Read).unwrap();
+        let root = self.engine.open(session, &ThreadId::root(), OpenMode::Read).unwrap();
         let on_path = (1..=root.last()).filter(|seq| root.view().on_path(*seq));
         on_path
             .filter_map(|seq| match root.record(seq).unwrap().entry {
@@ -341,12 +345,12 @@ impl World {
     }
 }
 
-fn definitions() -> Vec<Definition> {
-    let tool = |name: &str, again| Definition {
+fn definitions() -> Vec<ToolDefinition> {
+    let tool = |name: &str, again| ToolDefinition {
         name: name.to_owned(),
         description: String::new(),
         schema: json!({ "type": "object" }),
         again,
     };
-    vec![tool("look", Again::Safe), tool("push", Again::Unsafe)]
+    vec![tool("look", Repeatability::Safe), tool("push", Repeatability::Unsafe)]
 }

@@ -2,14 +2,14 @@
 
 use crate::worker::holder;
 use crate::worker::kit::{World, call, words};
-use komado_agent::handler::{self, Mark, Verdict};
-use komado_agent::progress::Progress;
-use komado_agent::source::Ended;
-use komado_agent::worker::{Exit, Happened, Launch, Leash, Until, Worker};
+use komado_agent::handler::{self, TaskMark, TaskOutcome};
+use komado_agent::progress::TaskProgress;
+use komado_agent::source::SourceEnd;
+use komado_agent::worker::{ChildHandle, JobExit, JobRunner, StopWhen, Worker, WorkerEvent};
 use komado_core::ThreadId;
 use komado_core::journal::Ending;
 use komado_core::session::State;
-use komado_store::{FileStore, Mode, Outcome, Stage, Taken};
+use komado_store::{FileStore, JobOutcome, JobStage, OpenMode, TakenJob};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,12 +22,12 @@ fn whoever_lost_a_job_does_not_bring_it_back() {
     let id = world.queue("s1");
     let slow = world.take();
     let other = world.take();
-    world.engine.store().finish(&other, &Outcome::Dead { why: "paused".into() }).unwrap();
+    world.engine.store().finish(&other, &JobOutcome::Dead { why: "paused".into() }).unwrap();
     assert_eq!(
-        world.attend(&slow, |_| Verdict::Left("another worker has it".into())),
-        Verdict::Left("another worker has it".into())
+        world.attend(&slow, |_| TaskOutcome::Left("another worker has it".into())),
+        TaskOutcome::Left("another worker has it".into())
     );
-    assert_eq!((world.stage(), world.jobs()[0].why.as_deref()), (Some(Stage::Dead), Some("paused")));
+    assert_eq!((world.stage(), world.jobs()[0].why.as_deref()), (Some(JobStage::Dead), Some("paused")));
     assert!(world.engine.store().requeue(&id).unwrap(), "only somebody who wants it does");
 }
 
@@ -60,7 +60,7 @@ fn a_tracker_that_is_slow_to_answer_does_not_make_a_job_look_forgotten() {
         }
         Ok(if news.contains("look ok") { words("done") } else { call("look") })
     });
-    assert_eq!((verdict, world.state(&id)), (Verdict::Completed, State::Completed));
+    assert_eq!((verdict, world.state(&id)), (TaskOutcome::Completed, State::Completed));
     assert!(world.jobs().is_empty());
 }
 
@@ -75,13 +75,16 @@ fn a_tracker_that_never_hears_of_the_end_is_given_up_and_the_end_stands() {
     });
     for last in [false, true] {
         let verdict = world.attend(&world.take(), |kit| handler::told(&world.engine, kit).unwrap());
-        assert_eq!(matches!(verdict, Verdict::Failed(_)), last, "{verdict:?}");
+        assert_eq!(matches!(verdict, TaskOutcome::Failed(_)), last, "{verdict:?}");
     }
-    assert_eq!((world.state(&id), world.stage()), (State::Completed, Some(Stage::Dead)));
+    assert_eq!((world.state(&id), world.stage()), (State::Completed, Some(JobStage::Dead)));
     world.board.lock().unwrap().is_away = false;
     assert!(world.engine.store().requeue(&id).unwrap());
     world.attend(&world.take(), |kit| handler::told(&world.engine, kit).unwrap());
-    assert_eq!((world.board.lock().unwrap().ended.as_slice(), world.jobs().len()), (&[Ended::Done][..], 0));
+    assert_eq!(
+        (world.board.lock().unwrap().ended.as_slice(), world.jobs().len()),
+        (&[SourceEnd::Done][..], 0)
+    );
 }
 
 #[test]
@@ -90,25 +93,25 @@ fn a_task_that_was_given_up_before_it_could_begin_has_its_prompt_and_tools_when_
     world.pace.tries = 1;
     let id = world.queue("s1");
     let verdict = world.attend(&world.take(), |kit| handler::unable(&world.engine, kit, "no key is set"));
-    assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+    assert!(matches!(verdict, TaskOutcome::Failed(_)), "{verdict:?}");
     world.engine.resume(&id).unwrap();
     world.engine.store().requeue(&id).unwrap();
-    assert_eq!(world.work(|_| Ok(words("done"))), Verdict::Completed);
-    let root = world.engine.open(&id, &ThreadId::root(), Mode::Read).unwrap();
+    assert_eq!(world.work(|_| Ok(words("done"))), TaskOutcome::Completed);
+    let root = world.engine.open(&id, &ThreadId::root(), OpenMode::Read).unwrap();
     assert!(root.view().setup().is_some());
-    let mark = Mark::of(&root).unwrap().unwrap();
+    let mark = TaskMark::of(&root).unwrap().unwrap();
     assert_eq!(mark.title.as_deref(), Some("窓を直す"), "its title outlives its job");
 }
 
 /// Works on a thread of the worker, and panics.
 struct Panicking;
 
-impl Launch for Panicking {
-    fn run(&self, _taken: &Taken, _leash: &Leash, _tell: &(dyn Fn(Progress) + Sync)) -> Exit {
+impl JobRunner for Panicking {
+    fn run(&self, _taken: &TakenJob, _leash: &ChildHandle, _tell: &(dyn Fn(TaskProgress) + Sync)) -> JobExit {
         std::panic::resume_unwind(Box::new("a fault of ours"))
     }
 
-    fn give_up(&self, _taken: &Taken, _why: &str, _tell: &(dyn Fn(Progress) + Sync)) {
+    fn give_up(&self, _taken: &TakenJob, _why: &str, _tell: &(dyn Fn(TaskProgress) + Sync)) {
         std::panic::resume_unwind(Box::new("another fault of ours"))
     }
 }
@@ -120,9 +123,9 @@ fn a_task_that_panics_is_one_that_died_and_its_worker_goes_on() {
     let worker = Worker::new(&world.engine, &Panicking, holder(), world.pace, 1);
     let mut died = 0;
     worker
-        .run(Until::Empty, &mut |happened| died += u32::from(matches!(happened, Happened::Died(..))))
+        .run(StopWhen::Empty, &mut |happened| died += u32::from(matches!(happened, WorkerEvent::Died(..))))
         .unwrap();
-    assert_eq!((died, world.stage()), (4, Some(Stage::Dead)));
+    assert_eq!((died, world.stage()), (4, Some(JobStage::Dead)));
 }
 
 #[test]
@@ -130,13 +133,13 @@ fn a_task_whose_journal_ended_before_the_table_could_follow_is_ended_there_too()
     let world = World::new();
     let id = world.queue("s1");
     let verdict = world.work(|_| Err(std::io::Error::other("the model is away").into()));
-    assert!(matches!(verdict, Verdict::Again(_)), "{verdict:?}");
+    assert!(matches!(verdict, TaskOutcome::Again(_)), "{verdict:?}");
     world.engine.store().requeue(&id).unwrap();
-    let mut root = world.engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = world.engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     root.close(Ending::Completed, Some("it is done".into())).unwrap();
     drop(root);
     assert_eq!(world.state(&id), State::Running);
-    assert_eq!(world.work(|_| panic!("nobody is asked")), Verdict::Completed);
+    assert_eq!(world.work(|_| panic!("nobody is asked")), TaskOutcome::Completed);
     assert_eq!((world.state(&id), world.jobs().len()), (State::Completed, 0));
     assert!(world.marks().iter().any(|mark| mark.contains("result")), "{:?}", world.marks());
 }

@@ -2,13 +2,13 @@
 
 use crate::worker::kit::{World, call, words};
 use crate::worker::take_out_at_work;
-use komado_agent::handler::{Verdict, kept};
-use komado_agent::limits::Limits;
+use komado_agent::handler::{TaskOutcome, kept};
+use komado_agent::limits::TaskLimits;
 use komado_agent::playbook::Playbook;
 use komado_core::ThreadId;
 use komado_core::journal::{Entry, Reply};
-use komado_core::message::{Message, Part, Role};
-use komado_store::Mode;
+use komado_core::message::{Message, MessagePart, Role};
+use komado_store::OpenMode;
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn asks_and_calls(times: usize) -> Playbook {
 fn a_task_whose_process_was_killed_may_take_as_many_turns_as_one_that_was_not() {
     let mut world = World::new();
     world.playbook = asks_and_calls(6);
-    world.limits = Limits { turns: Some(7), ..Limits::default() };
+    world.limits = TaskLimits { turns: Some(7), ..TaskLimits::default() };
     let id = world.queue("s1");
     let taken = world.take();
     let mut asked = 0;
@@ -42,7 +42,7 @@ fn a_task_whose_process_was_killed_may_take_as_many_turns_as_one_that_was_not() 
         })
     }));
     assert!(killed.is_err());
-    let mut root = world.engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = world.engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     for _ in 0..3 {
         root.append(Entry::Lost(Reply::default())).unwrap();
     }
@@ -53,7 +53,7 @@ fn a_task_whose_process_was_killed_may_take_as_many_turns_as_one_that_was_not() 
         7,
         "answers that were lost count there"
     );
-    assert_eq!(world.work_on(&taken, |_| Ok(words("next"))), Verdict::Completed);
+    assert_eq!(world.work_on(&taken, |_| Ok(words("next"))), TaskOutcome::Completed);
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn the_table_hears_of_each_turn_and_each_call_before_the_next() {
         asked += 1;
         Ok(if asked == 4 { words("done") } else { call("look") })
     });
-    assert_eq!(verdict, Verdict::Completed);
+    assert_eq!(verdict, TaskOutcome::Completed);
 }
 
 #[test]
 fn calls_that_a_bound_kept_from_being_made_are_said_not_to_have_been_run() {
     let mut world = World::new();
-    world.limits = Limits { turns: Some(1), ..Limits::default() };
+    world.limits = TaskLimits { turns: Some(1), ..TaskLimits::default() };
     world.does = Arc::new(|_, _| panic!("nothing is run"));
     let id = world.queue("s1");
     let verdict = world.work(|news| match news.contains("Write a summary") {
@@ -82,7 +82,7 @@ fn calls_that_a_bound_kept_from_being_made_are_said_not_to_have_been_run() {
         false => Ok(both()),
     });
     assert!(
-        matches!(&verdict, Verdict::Failed(why) if why.contains("took its 1 turn (agent.max_turns)")),
+        matches!(&verdict, TaskOutcome::Failed(why) if why.contains("took its 1 turn (agent.max_turns)")),
         "{verdict:?}"
     );
     let said = world.said(&id);
@@ -91,7 +91,7 @@ fn calls_that_a_bound_kept_from_being_made_are_said_not_to_have_been_run() {
         2
     );
     assert!(!said.iter().any(|line| line.contains("[no result")), "{said:?}");
-    let root = world.engine.open(&id, &ThreadId::root(), Mode::Read).unwrap();
+    let root = world.engine.open(&id, &ThreadId::root(), OpenMode::Read).unwrap();
     for seq in 1..=root.last() {
         if let Entry::Message(message, _) = root.record(seq).unwrap().entry
             && let Some(outcome) = message.outcome()
@@ -104,7 +104,9 @@ fn calls_that_a_bound_kept_from_being_made_are_said_not_to_have_been_run() {
 /// Two calls at once.
 fn both() -> Message {
     let part = |id: &str| match call("look").parts.remove(0) {
-        Part::Call(call) => Part::Call(komado_core::message::Call { id: id.to_owned(), ..call }),
+        MessagePart::Call(call) => {
+            MessagePart::Call(komado_core::message::Call { id: id.to_owned(), ..call })
+        }
         other => other,
     };
     Message::of(Role::Assistant, vec![part("a"), part("b")])
@@ -116,7 +118,7 @@ fn a_task_that_was_stopped_at_work_keeps_what_its_job_said() {
     let id = world.queue("s1");
     let job = world.jobs().remove(0).job;
     take_out_at_work(&mut world, &id);
-    let root = world.engine.open(&id, &ThreadId::root(), Mode::Read).unwrap();
+    let root = world.engine.open(&id, &ThreadId::root(), OpenMode::Read).unwrap();
     let task = kept(&root).unwrap().unwrap();
     assert_eq!(serde_json::to_string(&task).unwrap(), job.body);
 }

@@ -3,7 +3,7 @@
 //! Simple on purpose. The judged code must not have written the law, so nothing here calls the digest, and a pattern
 //! is changed because it is wrong about conversations, never because a digest scores badly.
 
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::{Message, MessagePart, Role};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,10 @@ const SYMBOLS: usize = 7;
 const NUMBERS: usize = 8;
 
 /// A class and a text.
-pub(super) type Fact = (usize, String);
+pub(super) type ExpectedFact = (usize, String);
 
 /// Facts with the number of messages that hold each.
-pub(super) type Facts = BTreeMap<Fact, u32>;
+pub(super) type Facts = BTreeMap<ExpectedFact, u32>;
 
 pub(super) struct Judge {
     path: Regex,
@@ -73,13 +73,13 @@ impl Judge {
             let mut found = BTreeSet::new();
             for part in &message.parts {
                 match part {
-                    Part::Call(call) => {
+                    MessagePart::Call(call) => {
                         if let Some(command) = shell_command(&call.name, &call.arguments) {
                             found.insert((COMMANDS, command.clone()));
                             shells.insert(&call.id, command);
                         }
                     }
-                    Part::Result(outcome) => {
+                    MessagePart::Result(outcome) => {
                         if let Some(command) = shells.get(outcome.call_id.as_str()) {
                             self.outcome(command, &message.words(), &mut found);
                         }
@@ -100,7 +100,7 @@ impl Judge {
         facts
     }
 
-    fn words(&self, text: &str, found: &mut BTreeSet<Fact>) {
+    fn words(&self, text: &str, found: &mut BTreeSet<ExpectedFact>) {
         for url in self.url.find_iter(text) {
             found.insert((URLS, url.as_str().trim_end_matches(['.', ':', ';']).to_owned()));
         }
@@ -121,7 +121,7 @@ impl Judge {
     }
 
     /// Errors and the exit code of what a shell printed.
-    fn outcome(&self, command: &str, output: &str, found: &mut BTreeSet<Fact>) {
+    fn outcome(&self, command: &str, output: &str, found: &mut BTreeSet<ExpectedFact>) {
         for line in output.lines().filter(|line| line.len() <= 300 && self.error.is_match(line)) {
             found.insert((ERRORS, one_line(line)));
         }
@@ -131,7 +131,7 @@ impl Judge {
         }
     }
 
-    fn rules(&self, text: &str, found: &mut BTreeSet<Fact>) {
+    fn rules(&self, text: &str, found: &mut BTreeSet<ExpectedFact>) {
         let sentences = text
             .lines()
             .flat_map(|line| line.split_inclusive(['。', '！']))
@@ -144,7 +144,7 @@ impl Judge {
 }
 
 /// True when `text`, which is on one line, holds the fact.
-pub(super) fn holds(text: &str, fact: &Fact) -> bool {
+pub(super) fn holds(text: &str, fact: &ExpectedFact) -> bool {
     match fact.1.split_once('\u{0}') {
         Some((command, code)) => text.find(command).is_some_and(|at| {
             let rest = text[at + command.len()..].to_ascii_lowercase();

@@ -6,18 +6,18 @@
 use komado_core::Meter;
 
 #[derive(Clone, Copy)]
-pub(super) enum Side {
+pub(super) enum DigestSide {
     Start,
     End,
 }
 
 /// Whole messages from one side, and as much of the next as still fits.
-pub(super) fn side(texts: &[String], limit: u64, side: Side) -> String {
+pub(super) fn side(texts: &[String], limit: u64, side: DigestSide) -> String {
     let mut kept: Vec<String> = Vec::new();
     let mut left = limit;
     let order: Box<dyn Iterator<Item = &String>> = match side {
-        Side::Start => Box::new(texts.iter()),
-        Side::End => Box::new(texts.iter().rev()),
+        DigestSide::Start => Box::new(texts.iter()),
+        DigestSide::End => Box::new(texts.iter().rev()),
     };
     for text in order {
         let tokens = Meter::O200k.text(text) + 1;
@@ -28,7 +28,7 @@ pub(super) fn side(texts: &[String], limit: u64, side: Side) -> String {
         left -= tokens;
         kept.push(text.clone());
     }
-    if matches!(side, Side::End) {
+    if matches!(side, DigestSide::End) {
         kept.reverse();
     }
     kept.join("\n")
@@ -36,16 +36,16 @@ pub(super) fn side(texts: &[String], limit: u64, side: Side) -> String {
 
 /// Half of the room from each side.
 pub(super) fn both_sides(texts: &[String], limit: u64) -> String {
-    format!("{}\n{}", side(texts, limit / 2, Side::Start), side(texts, limit / 2, Side::End))
+    format!("{}\n{}", side(texts, limit / 2, DigestSide::Start), side(texts, limit / 2, DigestSide::End))
 }
 
 /// The start or the end of `text` that takes at most `limit` tokens.
-fn cut(text: &str, limit: u64, side: Side) -> String {
+fn cut(text: &str, limit: u64, side: DigestSide) -> String {
     let chars: Vec<char> = text.chars().collect();
     let take = |n: usize| -> String {
         match side {
-            Side::Start => chars[..n].iter().collect(),
-            Side::End => chars[chars.len() - n..].iter().collect(),
+            DigestSide::Start => chars[..n].iter().collect(),
+            DigestSide::End => chars[chars.len() - n..].iter().collect(),
         }
     };
     let (mut low, mut high) = (0, chars.len().min(limit as usize * 12));
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_last_messages_fill_their_room_from_the_end() {
         let texts: Vec<String> = (0..50).map(|n| format!("message number {n} says something")).collect();
-        let kept = side(&texts, 40, Side::End);
+        let kept = side(&texts, 40, DigestSide::End);
         assert!(kept.ends_with(&texts[49]) && !kept.contains("number 3 says"));
         let tokens = Meter::O200k.text(&kept);
         assert!((36..=40).contains(&tokens), "{tokens}");

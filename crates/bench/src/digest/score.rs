@@ -4,7 +4,7 @@ use super::facts::{CLASSES, Facts, holds};
 use super::{GENERATIONS, LIMITS};
 use crate::error::Result;
 use crate::machine::Machine;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use crate::{command, round};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ impl Tally {
 
 /// One limit over all conversations.
 #[derive(Clone, Default)]
-pub(super) struct Row {
+pub(super) struct ScoreRow {
     pub(super) digest_tokens: u64,
     pub(super) span_tokens: u64,
     pub(super) conversations: u64,
@@ -68,7 +68,7 @@ fn percent(tally: &Tally) -> Vec<String> {
     tally.shares().into_iter().map(|share| format!("{share:.1}")).collect()
 }
 
-impl Row {
+impl ScoreRow {
     pub(super) fn compare(&mut self, pages: &[String; CONTESTANTS.len()], facts: &Facts, later: &Facts) {
         let mut used = Tally::default();
         for (fact, times) in facts {
@@ -139,14 +139,14 @@ impl Row {
 
 /// Everything that was counted.
 #[derive(Default)]
-pub(super) struct Report {
-    pub(super) rows: [Row; LIMITS.len()],
+pub(super) struct DigestReport {
+    pub(super) rows: [ScoreRow; LIMITS.len()],
     /// Bytes of all spans, and the time that digests took to read them.
     pub(super) bytes: u64,
     pub(super) seconds: f64,
 }
 
-impl Report {
+impl DigestReport {
     pub(super) fn as_json(&self, machine: &Machine) -> serde_json::Value {
         let rows: Vec<_> = self.rows.iter().zip(LIMITS).map(|(row, limit)| row.as_json(limit)).collect();
         json!({
@@ -155,7 +155,7 @@ impl Report {
         })
     }
 
-    pub(super) fn as_text(&self, out: &mut Output) -> Result {
+    pub(super) fn as_text(&self, out: &mut BenchOutput) -> Result {
         for (row, limit) in self.rows.iter().zip(LIMITS) {
             let title = out.bold(&format!("limit {} tokens", number(limit)));
             let (tokens, of) = (number(row.digest_tokens), number(row.span_tokens));

@@ -1,12 +1,14 @@
 //! One client: it sends its whole transcript each time, as agents do, and reads the answer as it comes.
 
 use crate::error::{Error, Result};
-use komado_provider::{Body, Cancel, Client, Dialect, Form, Forward, Heard, Method, Patience};
+use komado_provider::{
+    Cancel, Client, ClientBody, ClientTimeouts, Dialect, ForwardRequest, Method, ModelResponse, ResponseForm,
+};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// A client and its transcript.
-pub(super) struct Caller {
+pub(super) struct LoadClient {
     client: Client,
     url: String,
     /// Each message, as JSON.
@@ -15,7 +17,7 @@ pub(super) struct Caller {
 }
 
 /// What came back.
-pub(super) struct Answer {
+pub(super) struct LoadAnswer {
     pub(super) status: u16,
     /// What the model said; of an error its body.
     pub(super) text: String,
@@ -31,10 +33,10 @@ pub(super) struct Answer {
 
 /// A client that all callers share.
 pub(super) fn client() -> Result<Client> {
-    Client::new(Patience::default()).map_err(|error| Error::failed(error.to_string()))
+    Client::new(ClientTimeouts::default()).map_err(|error| Error::failed(error.to_string()))
 }
 
-impl Caller {
+impl LoadClient {
     pub(super) fn new(client: &Client, base: &str, session: Option<&str>) -> Self {
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
@@ -52,20 +54,21 @@ impl Caller {
     }
 
     /// Sends everything, and hears what comes back.
-    pub(super) fn ask(&self) -> Result<Answer> {
+    pub(super) fn ask(&self) -> Result<LoadAnswer> {
         let body =
             format!("{{\"model\":\"scripted\",\"stream\":true,\"messages\":[{}]}}", self.messages.join(","));
-        let forward = Forward {
+        let forward = ForwardRequest {
             method: Method::POST,
             url: &self.url,
             headers: &self.headers,
-            body: Body::Bytes(body.into_bytes().into()),
+            body: ClientBody::Bytes(body.into_bytes().into()),
         };
         let begun = Instant::now();
         let failed = |error: komado_provider::SendError| Error::failed(error.to_string());
         let mut incoming = self.client.forward(forward, &Cancel::default()).map_err(failed)?;
         let mut bytes = Vec::new();
-        let (mut heard, mut decoder) = (Heard::default(), Dialect::Chat.decoder(Form::Stream));
+        let (mut heard, mut decoder) =
+            (ModelResponse::default(), Dialect::Chat.decoder(ResponseForm::Stream));
         while let Some(chunk) = incoming.chunk().map_err(failed)? {
             match incoming.status {
                 200 => decoder.push(&chunk, &mut |event| heard.take(&event)),
@@ -75,7 +78,7 @@ impl Caller {
         decoder.end(&mut |event| heard.take(&event));
         let whole = begun.elapsed();
         let said = heard.finish.as_ref().and_then(|_| heard.message()).map(|message| message.words());
-        Ok(Answer {
+        Ok(LoadAnswer {
             status: incoming.status,
             text: said.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()),
             session: incoming.header("x-komado-session").map(str::to_owned),

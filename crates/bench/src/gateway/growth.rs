@@ -1,13 +1,13 @@
 //! One conversation that is asked the same again and again: its journal grows, its requests do not, and neither may the cost.
 
 use super::Args;
-use super::caller::{Caller, client};
-use super::servers::Server;
-use crate::context::Komado;
+use super::caller::{LoadClient, client};
+use super::servers::GatewayServer;
+use crate::context::BenchEngine;
 use crate::costs::median;
 use crate::dice::Dice;
 use crate::error::{Error, Result};
-use crate::words::Words;
+use crate::words::BenchWords;
 use std::path::Path;
 
 /// The first and the last part of a long conversation.
@@ -19,13 +19,13 @@ pub(super) struct Growth {
     pub(super) wall: [f64; 2],
 }
 
-pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Growth> {
-    let model = Server::model(komado, None)?;
-    let gateway = Server::gateway(komado, &folder.join("growth"), &model.url)?;
+pub(super) fn measure(komado: &BenchEngine, folder: &Path, args: &Args) -> Result<Growth> {
+    let model = GatewayServer::model(komado, None)?;
+    let gateway = GatewayServer::gateway(komado, &folder.join("growth"), &model.url)?;
     let client = client()?;
-    let mut caller = Caller::new(&client, &gateway.url, Some("growth"));
+    let mut caller = LoadClient::new(&client, &gateway.url, Some("growth"));
     let mut dice = Dice::new(7);
-    let words = Words::new();
+    let words = BenchWords::new();
     for _ in 0..8 {
         caller.say("user", &words.text(&mut dice, 2 << 10));
         caller.say("assistant", "ok");
@@ -39,7 +39,7 @@ pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Gro
 }
 
 /// Asks `times` times; milliseconds of processor and wall for each.
-fn ask(caller: &Caller, gateway: &Server, times: u32) -> Result<(f64, f64)> {
+fn ask(caller: &LoadClient, gateway: &GatewayServer, times: u32) -> Result<(f64, f64)> {
     let before = gateway.ticks();
     let mut wall = Vec::with_capacity(times as usize);
     for _ in 0..times {

@@ -1,18 +1,18 @@
 //! Many conversations at once that outgrow the window: nothing lost, nothing mixed, no error.
 
 use super::Args;
-use super::caller::{Caller, client};
-use super::servers::Server;
-use crate::context::Komado;
+use super::caller::{LoadClient, client};
+use super::servers::GatewayServer;
+use crate::context::BenchEngine;
 use crate::dice::Dice;
 use crate::error::{Error, Result};
 use crate::place::opened;
-use crate::words::Words;
+use crate::words::BenchWords;
 use komado_core::journal::Entry;
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
 use komado_provider::Client;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -45,10 +45,10 @@ struct Talk {
     load: Load,
 }
 
-pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Load> {
+pub(super) fn measure(komado: &BenchEngine, folder: &Path, args: &Args) -> Result<Load> {
     let base = folder.join("load");
-    let model = Server::model(komado, Some(args.window))?;
-    let gateway = Server::gateway(komado, &base, &model.url)?;
+    let model = GatewayServer::model(komado, Some(args.window))?;
+    let gateway = GatewayServer::gateway(komado, &base, &model.url)?;
     let client = client()?;
     let talks: Vec<Result<Talk>> = std::thread::scope(|scope| {
         let talks: Vec<_> = (0..args.sessions)
@@ -78,9 +78,9 @@ pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Loa
 
 /// Every turn asks for words that no other client asks for.
 fn talk(client: &Client, url: &str, n: u32, args: &Args) -> Result<Talk> {
-    let mut caller = Caller::new(client, url, None);
+    let mut caller = LoadClient::new(client, url, None);
     let mut dice = Dice::new(u64::from(n) + 1);
-    let words = Words::new();
+    let words = BenchWords::new();
     let (mut said, mut session, mut load) = (Vec::new(), None, Load::default());
     let mut bytes = 0;
     // The first words of all are the same: they must not be taken for one another.
@@ -119,7 +119,7 @@ fn compare(engine: &Engine, talk: &Talk, load: &mut Load) -> Result {
         load.lost += talk.said.len() as u32;
         return Ok(());
     };
-    let thread = engine.open(&SessionId::new(session.as_str())?, &ThreadId::root(), Mode::Read)?;
+    let thread = engine.open(&SessionId::new(session.as_str())?, &ThreadId::root(), OpenMode::Read)?;
     let mut journaled = Vec::new();
     for seq in (1..=thread.last()).filter(|seq| thread.view().on_path(*seq)) {
         if let Entry::Message(message, _) = thread.record(seq)?.entry {

@@ -1,19 +1,19 @@
 //! The way through, beside the direct one: the same requests, in turns, to the same server.
 
 use super::Args;
-use super::caller::{Caller, client};
-use super::servers::Server;
-use crate::context::Komado;
+use super::caller::{LoadClient, client};
+use super::servers::GatewayServer;
+use crate::context::BenchEngine;
 use crate::dice::Dice;
 use crate::error::{Error, Result};
-use crate::words::Words;
+use crate::words::BenchWords;
 use std::path::Path;
 
 /// Bytes of the transcripts that are sent.
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 
 /// One way.
-pub(super) struct Way {
+pub(super) struct GatewayRoute {
     pub(super) name: &'static str,
     /// Milliseconds of each request, to the last byte, in order of size.
     pub(super) took: Vec<f64>,
@@ -22,14 +22,17 @@ pub(super) struct Way {
 /// All ways for requests of one size.
 pub(super) struct Overhead {
     pub(super) bytes: usize,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<GatewayRoute>,
 }
 
-pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Vec<Overhead>> {
-    let model = Server::model(komado, None)?;
-    let gateway = Server::gateway(komado, &folder.join("overhead"), &model.url)?;
-    let peer =
-        args.litellm.as_deref().map(|program| Server::litellm(program, folder, &model.url)).transpose()?;
+pub(super) fn measure(komado: &BenchEngine, folder: &Path, args: &Args) -> Result<Vec<Overhead>> {
+    let model = GatewayServer::model(komado, None)?;
+    let gateway = GatewayServer::gateway(komado, &folder.join("overhead"), &model.url)?;
+    let peer = args
+        .litellm
+        .as_deref()
+        .map(|program| GatewayServer::litellm(program, folder, &model.url))
+        .transpose()?;
     let mut ways = vec![("direct", model.url.as_str()), ("komado", gateway.url.as_str())];
     ways.extend(peer.iter().map(|peer| ("litellm", peer.url.as_str())));
     SIZES.iter().map(|bytes| of_size(*bytes, &ways, args.requests)).collect()
@@ -39,8 +42,9 @@ pub(super) fn measure(komado: &Komado, folder: &Path, args: &Args) -> Result<Vec
 fn of_size(bytes: usize, ways: &[(&'static str, &str)], requests: u32) -> Result<Overhead> {
     let client = client()?;
     let mut dice = Dice::new(bytes as u64);
-    let words = Words::new();
-    let mut callers: Vec<Caller> = ways.iter().map(|(_, url)| Caller::new(&client, url, None)).collect();
+    let words = BenchWords::new();
+    let mut callers: Vec<LoadClient> =
+        ways.iter().map(|(_, url)| LoadClient::new(&client, url, None)).collect();
     let mut filled = 0;
     while filled < bytes {
         let text = words.text(&mut dice, 2 << 10);
@@ -69,7 +73,7 @@ fn of_size(bytes: usize, ways: &[(&'static str, &str)], requests: u32) -> Result
     }
     let ways = ways.iter().zip(took).map(|((name, _), mut took)| {
         took.sort_by(f64::total_cmp);
-        Way { name, took }
+        GatewayRoute { name, took }
     });
     Ok(Overhead { bytes, ways: ways.collect() })
 }
@@ -77,7 +81,7 @@ fn of_size(bytes: usize, ways: &[(&'static str, &str)], requests: u32) -> Result
 /// Requests before it counts: connections, first pages, a proxy's caches.
 const WARM: u32 = 10;
 
-impl Way {
+impl GatewayRoute {
     /// The value below which a share of all requests stayed.
     pub(super) fn at(&self, share: f64) -> f64 {
         let last = self.took.len().saturating_sub(1);

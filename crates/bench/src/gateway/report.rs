@@ -2,15 +2,15 @@
 
 use super::growth::Growth;
 use super::load::Load;
-use super::overhead::{Overhead, Way};
+use super::overhead::{GatewayRoute, Overhead};
 use crate::error::Result;
 use crate::machine::Machine;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use crate::{command, megabytes, round};
 use serde_json::{Value, json};
 
 /// Everything that was measured.
-pub(super) struct Report {
+pub(super) struct GatewayReport {
     pub(super) overhead: Vec<Overhead>,
     pub(super) load: Load,
     pub(super) growth: Growth,
@@ -19,9 +19,9 @@ pub(super) struct Report {
 /// The shares that are told.
 const SHARES: [f64; 2] = [0.5, 0.99];
 
-pub(super) fn as_json(machine: &Machine, report: &Report) -> Value {
-    let Report { overhead, load, growth } = report;
-    let way = |way: &Way, direct: &Way| {
+pub(super) fn as_json(machine: &Machine, report: &GatewayReport) -> Value {
+    let GatewayReport { overhead, load, growth } = report;
+    let way = |way: &GatewayRoute, direct: &GatewayRoute| {
         json!({
             "name": way.name,
             "requests": way.took.len(),
@@ -60,8 +60,8 @@ pub(super) fn as_json(machine: &Machine, report: &Report) -> Value {
     })
 }
 
-pub(super) fn as_text(out: &mut Output, report: &Report) -> Result {
-    let Report { overhead, load, growth } = report;
+pub(super) fn as_text(out: &mut BenchOutput, report: &GatewayReport) -> Result {
+    let GatewayReport { overhead, load, growth } = report;
     out.line("One request at a time, streamed, as a multiple of going direct")?;
     let mut rows = Vec::new();
     for size in overhead {

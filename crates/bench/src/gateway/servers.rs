@@ -1,6 +1,6 @@
 //! The processes that are measured, and those that answer them.
 
-use crate::context::Komado;
+use crate::context::BenchEngine;
 use crate::error::{Error, Result};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -10,22 +10,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A process that listens somewhere; it ends with this value.
-pub(super) struct Server {
+pub(super) struct GatewayServer {
     child: Child,
     /// Where it listens, without a path.
     pub(super) url: String,
 }
 
-impl Drop for Server {
+impl Drop for GatewayServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Server {
+impl GatewayServer {
     /// The model: with a window, or without one and without reading what it is sent.
-    pub(super) fn model(komado: &Komado, window: Option<u32>) -> Result<Self> {
+    pub(super) fn model(komado: &BenchEngine, window: Option<u32>) -> Result<Self> {
         let mut command = komado.command();
         command.args(["model-server", "--json"]);
         match window {
@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// The gateway in front of `upstream`, with its sessions in `base`.
-    pub(super) fn gateway(komado: &Komado, base: &Path, upstream: &str) -> Result<Self> {
+    pub(super) fn gateway(komado: &BenchEngine, base: &Path, upstream: &str) -> Result<Self> {
         let mut command = komado.command();
         command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--base-dir"]).arg(base);
         let settings = [

@@ -4,8 +4,8 @@
 //! what lies before them: nothing, or a million entries, put out of view a thousand at a time by a marker over all
 //! that came before it.
 
-use super::super::place::Place;
-use super::super::words::Words;
+use super::super::place::BenchFolder;
+use super::super::words::BenchWords;
 use super::{FILL_WINDOW, budget};
 use crate::error::Result;
 use crate::output::progress;
@@ -13,9 +13,9 @@ use komado_core::ladder::marker;
 use komado_core::message::{Message, Role};
 use komado_core::{Meter, Seq, Span, ThreadId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
-use komado_store::Mode;
+use komado_store::OpenMode;
 
 /// Turns at the end of each session, of four messages.
 const LAST: u64 = 250;
@@ -25,7 +25,7 @@ const LOT: u64 = 25;
 const BODY: usize = 1100;
 
 /// A session that was made.
-pub(super) struct Built {
+pub(super) struct PlanSession {
     pub(super) name: &'static str,
     /// How much longer its messages are than usual.
     pub(super) scale: u32,
@@ -46,25 +46,28 @@ pub(super) fn size(entries: u64, scale: u32) -> u64 {
 }
 
 /// Makes a session of about `entries` entries, a thousand at least.
-pub(super) fn fill(place: &Place, name: &'static str, entries: u64, scale: u32) -> Result<Built> {
+pub(super) fn fill(place: &BenchFolder, name: &'static str, entries: u64, scale: u32) -> Result<PlanSession> {
     let id = place.session(name, Meter::Bytes4)?;
-    let mut thread = place.engine.open(&id, &ThreadId::root(), Mode::Write)?;
-    let words = Words::new();
+    let mut thread = place.engine.open(&id, &ThreadId::root(), OpenMode::Write)?;
+    let words = BenchWords::new();
     let first = thread.say(Message::text(Role::User, "Go through the whole of this repository."))?;
     bury(&mut thread, &words, first, entries)?;
     let mut by = ByDigest::new(thread.meter());
     let budget = budget(FILL_WINDOW * u64::from(scale));
-    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     for from in (0..LAST).step_by(LOT as usize) {
         say(&mut thread, &words, from..from + LOT, BODY * scale as usize)?;
         thread.fit(&mut ladder)?;
     }
     let bytes = std::fs::metadata(place.store.folder(&id)?.join("messages.jsonl"))?.len();
-    looked_at(&thread, Built { name, scale, bytes, entries: 0, items: 0, tokens: 0, trimmed: 0, longest: 0 })
+    looked_at(
+        &thread,
+        PlanSession { name, scale, bytes, entries: 0, items: 0, tokens: 0, trimmed: 0, longest: 0 },
+    )
 }
 
 /// Says what will be out of view, until only the last turns are missing.
-fn bury(thread: &mut Thread<'_>, words: &Words, first: Seq, entries: u64) -> Result {
+fn bury(thread: &mut Thread<'_>, words: &BenchWords, first: Seq, entries: u64) -> Result {
     let end = entries.saturating_sub(4 * LAST + 2);
     let bar = progress("filling the session", end);
     let mut turn = LAST;
@@ -82,7 +85,7 @@ fn bury(thread: &mut Thread<'_>, words: &Words, first: Seq, entries: u64) -> Res
 }
 
 /// Turns, all at once.
-fn say(thread: &mut Thread<'_>, words: &Words, turns: std::ops::Range<u64>, bytes: usize) -> Result {
+fn say(thread: &mut Thread<'_>, words: &BenchWords, turns: std::ops::Range<u64>, bytes: usize) -> Result {
     let mut batch = thread.batch();
     for message in turns.flat_map(|n| words.turn(n, bytes)) {
         batch.say(message, None)?;
@@ -91,14 +94,14 @@ fn say(thread: &mut Thread<'_>, words: &Words, turns: std::ops::Range<u64>, byte
     Ok(thread.commit(work)?)
 }
 
-fn looked_at(thread: &Thread<'_>, built: Built) -> Result<Built> {
+fn looked_at(thread: &Thread<'_>, built: PlanSession) -> Result<PlanSession> {
     let (view, source) = (thread.view(), thread.source());
     let mut longest = 0;
     let mut trimmed = 0;
     for item in view.items(source)? {
         longest = longest.max(source.line(item.seq)?.len() as u64);
-        trimmed += u64::from(matches!(item.what, komado_core::view::What::Replaced(_)));
+        trimmed += u64::from(matches!(item.what, komado_core::view::ItemSource::Replaced(_)));
     }
     let (entries, items) = (u64::from(thread.last()), view.weight().items);
-    Ok(Built { entries, items, tokens: view.tokens(), trimmed, longest, ..built })
+    Ok(PlanSession { entries, items, tokens: view.tokens(), trimmed, longest, ..built })
 }

@@ -2,15 +2,15 @@
 
 use super::super::machine::Machine;
 use super::super::{command, round};
-use super::deed::{Deed, Figures};
-use super::filling::Built;
+use super::filling::PlanSession;
+use super::run::{PlanFigures, PlanRun};
 use super::{Args, PLAN_WINDOW, Report, Session, WIDE};
 use crate::error::Result;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use serde_json::{Value, json};
 
 /// One figure of a deed: its name for programs and for people, and how it is read.
-type Figure = (&'static str, &'static str, fn(&Figures) -> f64);
+type Figure = (&'static str, &'static str, fn(&PlanFigures) -> f64);
 
 const FIGURES: [Figure; 7] = [
     ("cpu_us", "CPU µs", |f| f.cpu_us),
@@ -32,7 +32,7 @@ fn ratio(a: f64, b: f64) -> f64 {
 
 impl Report {
     /// By how many of the longest messages the peak of `deed` grows when messages are ten times as long.
-    fn messages_held(&self, deed: Deed) -> f64 {
+    fn messages_held(&self, deed: PlanRun) -> f64 {
         let peak = |session: &Session| session.took(deed).heap.peak as f64;
         let longest = |session: &Session| session.built.longest as f64;
         let one = longest(&self.wide) - longest(&self.short);
@@ -40,14 +40,14 @@ impl Report {
     }
 
     /// How much more of a figure the long session takes than the short one.
-    fn growth(&self, deed: Deed, read: fn(&Figures) -> f64) -> f64 {
+    fn growth(&self, deed: PlanRun, read: fn(&PlanFigures) -> f64) -> f64 {
         ratio(read(self.long.took(deed)), read(self.short.took(deed)))
     }
 }
 
 pub(super) fn as_json(args: &Args, machine: &Machine, report: &Report) -> Value {
     let Report { short, long, wide, .. } = report;
-    let (plan, peer) = (long.took(Deed::Plan), long.took(Deed::Peer));
+    let (plan, peer) = (long.took(PlanRun::Plan), long.took(PlanRun::Peer));
     let sessions = [short, long, wide].map(built_json);
     let mut all = json!({
         "command": command(),
@@ -64,8 +64,8 @@ pub(super) fn as_json(args: &Args, machine: &Machine, report: &Report) -> Value 
         "peer_name": PEER,
         "fill_seconds": round(report.fill_seconds),
     });
-    for deed in Deed::ALL {
-        let each = |of: &dyn Fn(fn(&Figures) -> f64) -> f64| -> Value {
+    for deed in PlanRun::ALL {
+        let each = |of: &dyn Fn(fn(&PlanFigures) -> f64) -> f64| -> Value {
             FIGURES.iter().map(|(key, _, read)| ((*key).to_owned(), json!(round(of(*read))))).collect()
         };
         all[deed.name()] = json!({
@@ -80,16 +80,16 @@ pub(super) fn as_json(args: &Args, machine: &Machine, report: &Report) -> Value 
 }
 
 fn built_json(session: &Session) -> Value {
-    let Built { name, entries, bytes, items, tokens, trimmed, longest, .. } = &session.built;
-    let written = session.took(Deed::Render).made.written;
+    let PlanSession { name, entries, bytes, items, tokens, trimmed, longest, .. } = &session.built;
+    let written = session.took(PlanRun::Render).made.written;
     json!({ "name": name, "entries": entries, "bytes": bytes, "view_items": items, "view_tokens": tokens,
             "view_trimmed": trimmed, "view_bytes": written, "longest_line": longest })
 }
 
-pub(super) fn as_text(out: &mut Output, report: &Report) -> Result {
+pub(super) fn as_text(out: &mut BenchOutput, report: &Report) -> Result {
     let Report { short, long, wide, .. } = report;
     for session in [short, long, wide] {
-        let Built { name, entries, bytes, items, tokens, trimmed, longest, .. } = &session.built;
+        let PlanSession { name, entries, bytes, items, tokens, trimmed, longest, .. } = &session.built;
         out.line(format!(
             "{name:<8} {} entries, {:.1} MB; the model sees {} things, {} of them trimmed, {} tokens; longest line {} B",
             number(*entries),
@@ -100,7 +100,7 @@ pub(super) fn as_text(out: &mut Output, report: &Report) -> Result {
             number(*longest)
         ))?;
     }
-    let made = &long.took(Deed::Plan).made;
+    let made = &long.took(PlanRun::Plan).made;
     let (window, rungs, tokens) = (number(PLAN_WINDOW), made.rungs.join(", "), number(made.tokens));
     out.line(format!("planned  for a window of {window} tokens: {rungs}; down to {tokens}"))?;
     out.line("")?;
@@ -119,7 +119,7 @@ fn rows(report: &Report) -> Vec<Vec<String>> {
         "growth".into(),
         format!("messages ×{WIDE}"),
     ]];
-    for deed in Deed::ALL {
+    for deed in PlanRun::ALL {
         rows.push(vec![deed.title().to_owned()]);
         for (_, name, read) in FIGURES {
             let all = [short, long, wide].map(|session| read(session.took(deed)));
@@ -138,12 +138,12 @@ fn figure(n: f64) -> String {
     if n < 100.0 && n.fract() != 0.0 { format!("{n:.2}") } else { number(n.round() as u64) }
 }
 
-fn against(out: &mut Output, report: &Report) -> Result {
-    let (long, peer) = (&report.long, report.long.took(Deed::Peer));
+fn against(out: &mut BenchOutput, report: &Report) -> Result {
+    let (long, peer) = (&report.long, report.long.took(PlanRun::Peer));
     let growth = out.bold(&format!("×{:.2}", ratio(long.whole(), report.short.whole())));
     out.line(format!(
         "growth     {growth} on the processor to open, plan and render; ×{:.0} for the peer",
-        report.growth(Deed::Peer, |f| f.cpu_us)
+        report.growth(PlanRun::Peer, |f| f.cpu_us)
     ))?;
     out.line(format!(
         "against    ×{:.4} of the peer's time, ×{:.2} of its memory; the peer is {PEER}",
@@ -152,8 +152,8 @@ fn against(out: &mut Output, report: &Report) -> Result {
     ))?;
     out.line(format!(
         "bodies     {WIDE} times as long: plan holds {:.1} of the longest messages more, render {:.1}",
-        report.messages_held(Deed::Plan),
-        report.messages_held(Deed::Render)
+        report.messages_held(PlanRun::Plan),
+        report.messages_held(PlanRun::Render)
     ))?;
     out.line(format!("filling    {:.1} s", report.fill_seconds))
 }

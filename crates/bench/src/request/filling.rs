@@ -1,13 +1,13 @@
 //! A conversation of many megabytes, all of it in view: questions, calls, outputs, answers, some of it Japanese.
 
 use super::super::dice::Dice;
-use super::super::place::Place;
-use super::super::words::Words;
+use super::super::place::BenchFolder;
+use super::super::words::BenchWords;
 use crate::error::Result;
 use crate::output::progress;
 use komado_core::message::{Message, Role};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_store::Mode;
+use komado_store::OpenMode;
 
 /// Bytes of a message, on the whole; an output has twice as many.
 const BODY: usize = 4000;
@@ -28,7 +28,7 @@ const SENTENCES: [&str; 8] = [
 ];
 
 /// A session that was made.
-pub(super) struct Built {
+pub(super) struct RequestSession {
     pub(super) name: &'static str,
     pub(super) id: SessionId,
     pub(super) entries: u64,
@@ -38,11 +38,11 @@ pub(super) struct Built {
 }
 
 /// Makes a session with `mb` megabytes of messages. Outputs are shown whole, or the request would be a small one.
-pub(super) fn fill(place: &Place, name: &'static str, mb: u64) -> Result<Built> {
+pub(super) fn fill(place: &BenchFolder, name: &'static str, mb: u64) -> Result<RequestSession> {
     let id = place.session(name, Meter::O200k)?;
-    let mut thread = place.engine.open(&id, &ThreadId::root(), Mode::Write)?.clipping(None);
+    let mut thread = place.engine.open(&id, &ThreadId::root(), OpenMode::Write)?.clipping(None);
     let journal = place.store.folder(&id)?.join("messages.jsonl");
-    let words = Words::new();
+    let words = BenchWords::new();
     let bar = progress("filling the session", mb * 1_000_000);
     let (mut n, mut bytes) = (0, 0);
     while bytes < mb * 1_000_000 {
@@ -63,10 +63,10 @@ pub(super) fn fill(place: &Place, name: &'static str, mb: u64) -> Result<Built> 
     thread.settle()?;
     bar.finish_and_clear();
     let (entries, tokens) = (u64::from(thread.last()), thread.view().tokens());
-    Ok(Built { name, id, entries, bytes, tokens })
+    Ok(RequestSession { name, id, entries, bytes, tokens })
 }
 
-fn turn(words: &Words, n: u64) -> [Message; 4] {
+fn turn(words: &BenchWords, n: u64) -> [Message; 4] {
     let [asked, call, result, told] = words.turn(n, BODY);
     if !n.is_multiple_of(JAPANESE) {
         return [asked, call, result, told];

@@ -1,8 +1,8 @@
 //! What people do today: the conversation in a list, sent by an SDK for Python.
 
-use super::super::place::Place;
-use super::filling::Built;
-use super::sink::{Got, Sink};
+use super::super::place::BenchFolder;
+use super::filling::RequestSession;
+use super::sink::{Got, RequestSink};
 use crate::error::{Error, Result};
 use crate::output::say;
 use serde::Deserialize;
@@ -18,14 +18,14 @@ const CHECK: &str =
 pub(in super::super) struct Python(PathBuf);
 
 /// What the peer took.
-pub(super) struct Peer {
-    pub(super) told: Told,
+pub(super) struct RequestPeer {
+    pub(super) told: PeerFigures,
     pub(super) got: Got,
 }
 
 /// What the peer tells of itself, in bytes.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Told {
+pub(super) struct PeerFigures {
     pub(super) name: String,
     pub(super) messages: u64,
     pub(super) idle: u64,
@@ -67,7 +67,12 @@ impl Python {
     }
 
     /// Sends the messages of a session.
-    pub(super) fn send(&self, place: &Place, sink: &Sink, built: &Built) -> Result<Peer> {
+    pub(super) fn send(
+        &self,
+        place: &BenchFolder,
+        sink: &RequestSink,
+        built: &RequestSession,
+    ) -> Result<RequestPeer> {
         let program = place.path("peer.py");
         std::fs::write(&program, PROGRAM)?;
         let messages = place.store.folder(&built.id)?.join("current.jsonl");
@@ -80,7 +85,7 @@ impl Python {
             let why = told.trim().lines().last().unwrap_or("it did not say why").to_owned();
             return Err(Error::failed(format!("the Python peer failed ({}): {why}", out.status)));
         }
-        Ok(Peer { told: serde_json::from_slice(&out.stdout)?, got: sink.last()? })
+        Ok(RequestPeer { told: serde_json::from_slice(&out.stdout)?, got: sink.last()? })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::super::machine::Machine;
 use super::super::{command, megabytes, round};
-use super::peer::Peer;
+use super::peer::RequestPeer;
 use super::{Args, Report, SMALL, Sent};
 use crate::error::Result;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use serde_json::{Value, json};
 
 /// The journal is read, the request written to disk, read from there, and sent: each byte is moved so many times.
@@ -36,7 +36,7 @@ impl Sent {
     }
 }
 
-impl Peer {
+impl RequestPeer {
     fn above_idle(&self) -> f64 {
         self.told.peak as f64 - self.told.idle as f64
     }
@@ -49,7 +49,7 @@ impl Report {
     }
 
     /// How much of the peer's memory above its idle is not needed, in percent.
-    fn saving(&self, peer: &Peer) -> f64 {
+    fn saving(&self, peer: &RequestPeer) -> f64 {
         round(100.0 * (1.0 - self.large.above_idle() / peer.above_idle().max(1.0)))
     }
 }
@@ -96,8 +96,8 @@ fn sent_json(sent: &Sent) -> Value {
     })
 }
 
-fn peer_json(peer: &Peer) -> Value {
-    let Peer { told, got } = peer;
+fn peer_json(peer: &RequestPeer) -> Value {
+    let RequestPeer { told, got } = peer;
     json!({
         "name": told.name,
         "messages": told.messages,
@@ -108,7 +108,7 @@ fn peer_json(peer: &Peer) -> Value {
     })
 }
 
-pub(super) fn as_text(out: &mut Output, report: &Report) -> Result {
+pub(super) fn as_text(out: &mut BenchOutput, report: &Report) -> Result {
     let Report { small, large, peer, .. } = report;
     let (entries, tokens) = (number(large.built.entries), number(large.built.tokens));
     out.line(format!("{entries} messages, {tokens} tokens, all of them in the request"))?;

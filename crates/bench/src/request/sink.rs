@@ -28,12 +28,12 @@ pub(super) struct Got {
 }
 
 /// A server on a thread that ends with the process.
-pub(super) struct Sink {
+pub(super) struct RequestSink {
     url: String,
     got: Receiver<io::Result<Got>>,
 }
 
-impl Sink {
+impl RequestSink {
     pub(super) fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}/v1", listener.local_addr()?);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_request_is_hashed_and_answered_and_one_that_breaks_off_is_told() {
-        let sink = Sink::start().unwrap();
+        let sink = RequestSink::start().unwrap();
         let body = "窓".repeat(200_000);
         let request = format!("POST /v1/x HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         assert!(send(sink.url(), request.as_bytes()).ends_with(ANSWER));

@@ -4,7 +4,7 @@
 //! store costs more than this is what it does for it.
 
 use super::super::append::line;
-use super::super::words::Words;
+use super::super::words::BenchWords;
 use crate::error::{Error, Result};
 use komado_core::SessionId;
 use komado_store::connect::POSTGRES;
@@ -20,7 +20,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 const BATCH: u64 = 1000;
 
 /// Appends lines through a driver.
-pub(super) trait Raw {
+pub(super) trait RawClient {
     /// What it does, with everything that bears on its figures.
     fn name(&self) -> String;
 
@@ -40,7 +40,7 @@ pub(super) trait Raw {
     fn clear(&mut self) -> Result;
 
     /// Appends until there are `size` lines.
-    fn fill(&mut self, words: &Words, size: u64) -> Result {
+    fn fill(&mut self, words: &BenchWords, size: u64) -> Result {
         while self.len() < size {
             let upto = (self.len() + BATCH).min(size);
             let lines: Vec<String> = (self.len()..upto).map(|n| line(words, n)).collect();
@@ -51,7 +51,7 @@ pub(super) trait Raw {
 }
 
 /// The driver for the store at `url`.
-pub(super) fn raw(url: &str, path: &Path, id: &SessionId) -> Result<Box<dyn Raw>> {
+pub(super) fn raw(url: &str, path: &Path, id: &SessionId) -> Result<Box<dyn RawClient>> {
     let bare = url.split('?').next().unwrap_or(url);
     let name = id.as_str().replace('-', "_");
     match url {
@@ -78,7 +78,7 @@ impl Plain {
     }
 }
 
-impl Raw for Plain {
+impl RawClient for Plain {
     fn name(&self) -> String {
         "plain file, write + fdatasync".into()
     }
@@ -146,7 +146,7 @@ fn postgres_failed(error: &tokio_postgres::Error) -> Error {
     Error::failed(format!("the bare PostgreSQL driver: {error}"))
 }
 
-impl Raw for Table {
+impl RawClient for Table {
     fn name(&self) -> String {
         "tokio-postgres, one prepared INSERT (seq, line)".into()
     }
@@ -204,7 +204,7 @@ fn redis_failed(error: &redis::RedisError) -> Error {
     Error::failed(format!("the bare Redis driver: {error}"))
 }
 
-impl Raw for List {
+impl RawClient for List {
     fn name(&self) -> String {
         "redis-rs, one RPUSH".into()
     }

@@ -4,7 +4,7 @@ use super::super::machine::Machine;
 use super::super::{command, round};
 use super::{Args, Measured, Step};
 use crate::error::Result;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use serde_json::{Value, json};
 
 impl Step {
@@ -66,7 +66,7 @@ fn step_json(step: &Step) -> Value {
     })
 }
 
-pub(super) fn as_text(out: &mut Output, args: &Args, all: &[Measured]) -> Result {
+pub(super) fn as_text(out: &mut BenchOutput, args: &Args, all: &[Measured]) -> Result {
     out.line(format!(
         "medians of {} appends and {} openings, in µs on the wall",
         number(args.sample),
@@ -75,7 +75,7 @@ pub(super) fn as_text(out: &mut Output, args: &Args, all: &[Measured]) -> Result
     all.iter().try_for_each(|measured| store_text(out, measured))
 }
 
-fn store_text(out: &mut Output, measured: &Measured) -> Result {
+fn store_text(out: &mut BenchOutput, measured: &Measured) -> Result {
     let title = out.bold(measured.vitals.kind);
     out.line("")?;
     out.line(format!("{title}  {}", measured.vitals.place))?;

@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 const SCRIPT: &str = "scripts/server";
 
 /// A server; it stops, and its folder goes, with this value.
-pub(super) struct Server {
+pub(super) struct StoreServer {
     child: Child,
     /// Where it is.
     pub(super) url: String,
 }
 
-impl Server {
+impl StoreServer {
     /// One of each.
     pub(super) fn both() -> Result<Vec<Self>> {
         if !Path::new(SCRIPT).exists() {
@@ -40,7 +40,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for StoreServer {
     fn drop(&mut self) {
         // It stops when no client speaks to it any more.
         drop(self.child.stdin.take());

@@ -1,10 +1,12 @@
 //! What a measured task does: it reads files, one call after the other, and says that it is done.
 
 use super::super::dice::Dice;
-use super::super::words::Words;
+use super::super::words::BenchWords;
 use super::ruler::{Ruler, Whose};
 use crate::error::{Error, Result};
-use komado_provider::scripted::{Options, Reply, Script, Server, Step, ToolCall};
+use komado_provider::scripted::{
+    ScriptStep, ScriptedOptions, ScriptedReply, ScriptedServer, ScriptedSteps, ToolCall,
+};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +16,7 @@ const FILES: u64 = 16;
 const LINES: u64 = 1_000_000;
 
 /// Calls and what they bring.
-pub(super) struct Course {
+pub(super) struct TaskCourse {
     /// Where the files are.
     pub(super) folder: PathBuf,
     /// Turns before the last one.
@@ -25,7 +27,7 @@ pub(super) struct Course {
     pub(super) window: Option<u32>,
 }
 
-impl Course {
+impl TaskCourse {
     /// Writes files of `least` to `most` bytes.
     pub(super) fn new(
         folder: &Path,
@@ -34,7 +36,7 @@ impl Course {
         window: Option<u32>,
     ) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let words = Words::new();
+        let words = BenchWords::new();
         for n in 0..FILES.min(turns * calls) {
             let mut dice = Dice::new(n);
             let bytes = dice.between(least, most);
@@ -44,35 +46,35 @@ impl Course {
     }
 
     /// A model that has the files read. Whenever it is asked, the process is looked at.
-    pub(super) fn model(&self, ruler: &Ruler, whose: Whose) -> Result<Server> {
-        let mut steps: Vec<Step> = (0..self.turns).map(|turn| self.step(turn)).collect();
-        steps.push(Step::say("Every file was read. 読み終えました。").always());
-        let options = Options {
+    pub(super) fn model(&self, ruler: &Ruler, whose: Whose) -> Result<ScriptedServer> {
+        let mut steps: Vec<ScriptStep> = (0..self.turns).map(|turn| self.step(turn)).collect();
+        steps.push(ScriptStep::say("Every file was read. 読み終えました。").always());
+        let options = ScriptedOptions {
             window: self.window.map(u64::from),
-            script: Script::from(steps),
+            script: ScriptedSteps::from(steps),
             keep: 0,
             discard: self.window.is_none(),
-            ..Options::default()
+            ..ScriptedOptions::default()
         };
-        let server = Server::start(options)?;
+        let server = ScriptedServer::start(options)?;
         let ruler = ruler.clone();
         server.watch(move |_| ruler.look(whose));
         Ok(server)
     }
 
     /// One turn: so many calls at once.
-    fn step(&self, turn: u64) -> Step {
+    fn step(&self, turn: u64) -> ScriptStep {
         let call = |n: u64| ToolCall {
             id: Some(format!("call_{n}")),
             name: "read".into(),
             arguments: json!({ "path": name(n), "limit": LINES }).to_string(),
         };
         let calls = (turn * self.calls..(turn + 1) * self.calls).map(call).collect();
-        Step { reply: Reply { calls, ..Reply::default() }, ..Step::default() }
+        ScriptStep { reply: ScriptedReply { calls, ..ScriptedReply::default() }, ..ScriptStep::default() }
     }
 
     /// Bytes of the largest request; an error when not every call was made.
-    pub(super) fn check(&self, server: &Server) -> Result<u64> {
+    pub(super) fn check(&self, server: &ScriptedServer) -> Result<u64> {
         let seen = server.seen();
         let taken = seen.iter().filter(|request| request.status == 200).count() as u64;
         if server.left() > 0 || taken <= self.turns {

@@ -1,10 +1,10 @@
 //! One long task in a small window: what its process holds at an early call, and at the last one.
 
-use super::super::place::Place;
-use super::course::Course;
+use super::super::place::BenchFolder;
+use super::course::TaskCourse;
 use super::ruler::Memory;
 use super::worker::work;
-use crate::context::Komado;
+use crate::context::BenchEngine;
 use crate::error::{Error, Result};
 
 /// Bytes of an output.
@@ -32,8 +32,8 @@ impl Long {
     }
 }
 
-pub(super) fn measure(komado: &Komado, place: &Place, calls: u64, window: u32) -> Result<Long> {
-    let course = Course::new(&place.path("files"), (calls, 1), OUTPUT, Some(window))?;
+pub(super) fn measure(komado: &BenchEngine, place: &BenchFolder, calls: u64, window: u32) -> Result<Long> {
+    let course = TaskCourse::new(&place.path("files"), (calls, 1), OUTPUT, Some(window))?;
     let worked = work(komado, place, &course, "long")?;
     // The request after call n has its output; the first request has none.
     let held = |call: u64| worked.seen.get(usize::try_from(call).ok()?).map(|memory| (call, *memory));

@@ -1,8 +1,8 @@
 //! What people do today: the same loop in Python, with its messages in a list.
 
-use super::super::place::Place;
+use super::super::place::BenchFolder;
 use super::super::request::Python;
-use super::course::Course;
+use super::course::TaskCourse;
 use super::ruler::{Memory, Ruler, Whose, ended};
 use crate::error::Result;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use std::time::Instant;
 const PROGRAM: &str = include_str!("peer.py");
 
 /// What the peer took.
-pub(super) struct Peer {
+pub(super) struct TaskPeer {
     pub(super) name: String,
     pub(super) seen: Vec<Memory>,
     pub(super) request: u64,
@@ -26,7 +26,7 @@ struct Told {
 }
 
 /// Has Python go the same course.
-pub(super) fn work(python: &Python, place: &Place, course: &Course) -> Result<Peer> {
+pub(super) fn work(python: &Python, place: &BenchFolder, course: &TaskCourse) -> Result<TaskPeer> {
     let ruler = Ruler::default();
     let server = course.model(&ruler, Whose::Own)?;
     let program = place.path("peer.py");
@@ -39,5 +39,5 @@ pub(super) fn work(python: &Python, place: &Place, course: &Course) -> Result<Pe
     let out = ended(command, &ruler, "the Python peer")?;
     let seconds = start.elapsed().as_secs_f64();
     let told: Told = serde_json::from_slice(&out)?;
-    Ok(Peer { name: told.name, seen: ruler.looks().seen, request: course.check(&server)?, seconds })
+    Ok(TaskPeer { name: told.name, seen: ruler.looks().seen, request: course.check(&server)?, seconds })
 }

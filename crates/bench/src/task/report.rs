@@ -4,11 +4,11 @@ use super::super::machine::Machine;
 use super::super::{command, megabytes, round};
 use super::grown::Grown;
 use super::long::Long;
-use super::peer::Peer;
+use super::peer::TaskPeer;
 use super::ruler::Memory;
 use super::worker::Worked;
 use crate::error::Result;
-use crate::output::{Output, number};
+use crate::output::{BenchOutput, number};
 use serde_json::{Value, json};
 
 /// What a process held: before its first turn was answered, at its last one, and at the most in between.
@@ -49,7 +49,7 @@ impl Worked {
     }
 }
 
-impl Peer {
+impl TaskPeer {
     fn held(&self) -> Held {
         Held::of(&self.seen)
     }
@@ -57,7 +57,7 @@ impl Peer {
 
 impl Grown {
     /// How much of the peer's memory above its idle is not needed, in percent.
-    fn saving(&self, peer: &Peer) -> f64 {
+    fn saving(&self, peer: &TaskPeer) -> f64 {
         round(100.0 * (1.0 - self.ours.held().above_idle() / peer.held().above_idle().max(1.0)))
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn grown_json(machine: &Machine, sizes: &[Grown]) -> Value {
     json!({ "command": command(), "machine": machine, "sizes": sizes })
 }
 
-pub(super) fn grown_text(out: &mut Output, sizes: &[Grown]) -> Result {
+pub(super) fn grown_text(out: &mut BenchOutput, sizes: &[Grown]) -> Result {
     for size in sizes {
         let line =
             format!("{} MB of context in {} calls, all of it in every request", size.mb, number(size.calls));
@@ -152,7 +152,7 @@ pub(super) fn long_json(machine: &Machine, long: &Long) -> Value {
     })
 }
 
-pub(super) fn long_text(out: &mut Output, long: &Long) -> Result {
+pub(super) fn long_text(out: &mut BenchOutput, long: &Long) -> Result {
     let (calls, window) = (number(long.calls), number(u64::from(long.window)));
     out.line(format!("{calls} calls with outputs of 20 to 200 KB, in a window of {window} tokens"))?;
     out.line("")?;

@@ -1,14 +1,14 @@
 //! A task in the queue, and `komado work` to work on it.
 
-use super::super::place::Place;
-use super::course::Course;
+use super::super::place::BenchFolder;
+use super::course::TaskCourse;
 use super::ruler::{Looks, Memory, Ruler, Whose, ended};
-use crate::context::Komado;
+use crate::context::BenchEngine;
 use crate::error::{Error, Result};
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_core::session::{State, TaskKey};
-use komado_store::Query;
+use komado_store::SessionQuery;
 use komado_store::queue::{Job, Queue};
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,12 @@ pub(super) struct Worked {
 }
 
 /// Has a worker work on a task of this course.
-pub(super) fn work(komado: &Komado, place: &Place, course: &Course, name: &str) -> Result<Worked> {
+pub(super) fn work(
+    komado: &BenchEngine,
+    place: &BenchFolder,
+    course: &TaskCourse,
+    name: &str,
+) -> Result<Worked> {
     let ruler = Ruler::default();
     let server = course.model(&ruler, Whose::Child)?;
     let session = enqueue(place, course, name)?;
@@ -44,7 +49,7 @@ pub(super) fn work(komado: &Komado, place: &Place, course: &Course, name: &str) 
     Ok(Worked { worker: parent, seen, request, seconds })
 }
 
-fn enqueue(place: &Place, course: &Course, name: &str) -> Result<SessionId> {
+fn enqueue(place: &BenchFolder, course: &TaskCourse, name: &str) -> Result<SessionId> {
     let session = SessionId::new(name)?;
     let task = Task {
         key: TaskKey::local(&session),
@@ -65,7 +70,7 @@ fn enqueue(place: &Place, course: &Course, name: &str) -> Result<SessionId> {
 }
 
 /// Everything is said in a file: nothing of the user's settings is measured.
-fn yaml(base: &Path, course: &Course, url: &str) -> String {
+fn yaml(base: &Path, course: &TaskCourse, url: &str) -> String {
     let window = course.window.unwrap_or(NO_WINDOW);
     let whole = match course.window {
         Some(_) => "",
@@ -78,7 +83,7 @@ fn yaml(base: &Path, course: &Course, url: &str) -> String {
     )
 }
 
-fn command(komado: &Komado, settings: &Path, base: &Path) -> Command {
+fn command(komado: &BenchEngine, settings: &Path, base: &Path) -> Command {
     let mut command = komado.command();
     command.args(["work", "--once", "--config"]).arg(settings);
     let ours = std::env::vars_os().map(|(name, _)| name);
@@ -90,9 +95,9 @@ fn command(komado: &Komado, settings: &Path, base: &Path) -> Command {
 }
 
 /// That the task is done is what its row says.
-fn check(place: &Place, session: &SessionId) -> Result {
+fn check(place: &BenchFolder, session: &SessionId) -> Result {
     let mut state = None;
-    place.engine.each_session(Query::default(), |row| {
+    place.engine.each_session(SessionQuery::default(), |row| {
         if row.meta.uuid == session.as_str() {
             state = Some(row.status);
         }

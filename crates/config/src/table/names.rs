@@ -22,7 +22,7 @@ pub(super) const STORES: &[&str] = &[
 const PREFIX: &str = "KOMADO_";
 
 /// Names that were spoken of, each with what it stands in for.
-pub type Named = BTreeSet<(&'static str, String)>;
+pub type SpokenNames = BTreeSet<(&'static str, String)>;
 
 impl Setting {
     /// What stands in the path of a family for a name; `None` for a single setting.
@@ -91,7 +91,7 @@ pub fn name_in<'a>(setting: &Setting, key: &'a str) -> Option<&'a str> {
 }
 
 /// The names that some keys of families speak of.
-pub fn named<'a>(keys: impl Iterator<Item = &'a String>) -> Named {
+pub fn named<'a>(keys: impl Iterator<Item = &'a String>) -> SpokenNames {
     let one = |key: &'a String| {
         let setting = resolve(key)?;
         Some((setting.stand_in()?, name_in(setting, key)?.to_owned()))
@@ -112,7 +112,7 @@ pub fn keys<'n>(
 }
 
 /// The key of a family that a variable sets. A name already known keeps its spelling, else it is lower case.
-pub fn family_key(variable: &str, known: &Named) -> Option<String> {
+pub fn family_key(variable: &str, known: &SpokenNames) -> Option<String> {
     let (setting, middle) = SETTINGS.iter().find_map(|setting| {
         let (before, after) = setting.around()?;
         let middle = variable.strip_prefix(&env_name(before))?.strip_suffix(&env_form(after))?;
@@ -139,7 +139,7 @@ pub fn snake(name: &str) -> String {
 }
 
 /// What the file may hold at a place.
-pub enum Spot {
+pub enum FilePosition {
     /// A setting's value.
     Setting(&'static Setting),
     /// A mapping of further keys.
@@ -149,14 +149,14 @@ pub enum Spot {
 }
 
 /// What belongs at a path of keys in the file. Keys are compared one by one, so a name may hold dots.
-pub fn spot(keys: &[&str]) -> Spot {
+pub fn spot(keys: &[&str]) -> FilePosition {
     if let Some(setting) =
         SETTINGS.iter().find(|setting| parts_match(setting, keys) && depth(setting) == keys.len())
     {
-        return Spot::Setting(setting);
+        return FilePosition::Setting(setting);
     }
     let inside = SETTINGS.iter().any(|setting| parts_match(setting, keys) && depth(setting) > keys.len());
-    if inside { Spot::Section } else { Spot::Unknown }
+    if inside { FilePosition::Section } else { FilePosition::Unknown }
 }
 
 /// The names that may stand directly under a path of keys, in order, each once.
@@ -187,7 +187,7 @@ const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
 
 /// The hint for an unknown key that was given in full, as with `--set`.
 pub fn key_hint(key: &str) -> String {
-    let known = likely_keys(&Named::new());
+    let known = likely_keys(&SpokenNames::new());
     near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
         .map_or_else(|| "`komado config` lists the keys".to_owned(), |near| format!("did you mean {near}?"))
 }
@@ -203,13 +203,13 @@ pub fn file_hint(section: &[&str], name: &str) -> String {
     if let Some((parents, leaf)) = name.rsplit_once('.').filter(|_| resolve(name).is_some()) {
         return format!("write {leaf} on a line of its own under {parents}");
     }
-    let known = likely_keys(&Named::new());
+    let known = likely_keys(&SpokenNames::new());
     near(name, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
         .map_or_else(|| format!("known here: {}", here.join(", ")), |near| format!("did you mean {near}?"))
 }
 
 /// The hint for an unknown variable of ours.
-pub fn env_hint(name: &str, named: &Named) -> String {
+pub fn env_hint(name: &str, named: &SpokenNames) -> String {
     let known = likely_keys(named).into_iter().map(|(key, leaf)| (env_name(&key), env_name(leaf)));
     let short = SETTINGS.iter().filter_map(|setting| setting.short).map(env_name);
     let known: Vec<_> = known.chain(short.map(|name| (name.clone(), name))).collect();
@@ -221,7 +221,7 @@ pub fn env_hint(name: &str, named: &Named) -> String {
 }
 
 /// Every key with its last part; families for the given names and for the usual providers.
-fn likely_keys(named: &Named) -> Vec<(String, &'static str)> {
+fn likely_keys(named: &SpokenNames) -> Vec<(String, &'static str)> {
     let named = named.iter().map(|(stand_in, name)| (*stand_in, name.as_str()));
     let named = named.chain(USUAL.map(|name| (PROVIDER, name)));
     keys(named).map(|(setting, key)| (key, setting.leaf())).collect()

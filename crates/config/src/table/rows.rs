@@ -4,7 +4,7 @@
 //! say what it does, here and in the manual.
 
 use super::names::STORES;
-use super::{Kind, PLAIN, Setting};
+use super::{PLAIN, Setting, SettingKind};
 use komado_agent::builtin;
 
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
@@ -13,16 +13,16 @@ const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const ON_FAULT: &[&str] = &["pass", "stop"];
 const RECALL: &[&str] = &["when_needed", "never"];
 const SANDBOX: &[&str] = &["required", "off"];
-const TOKENS: Kind = count(0, 1_000_000_000);
-const DEPTH: Kind = count(0, 100);
-const MESSAGES: Kind = count(0, 1_000_000);
-const SECONDS: Kind = count(1, 86_400);
-const LIMIT: Kind = count(0, 1_000_000_000);
+const TOKENS: SettingKind = count(0, 1_000_000_000);
+const DEPTH: SettingKind = count(0, 100);
+const MESSAGES: SettingKind = count(0, 1_000_000);
+const SECONDS: SettingKind = count(1, 86_400);
+const LIMIT: SettingKind = count(0, 1_000_000_000);
 /// An address of the web.
-const HTTP: Kind = Kind::Url(&["http://", "https://"]);
+const HTTP: SettingKind = SettingKind::Url(&["http://", "https://"]);
 
-const fn count(min: u32, max: u32) -> Kind {
-    Kind::Count { min, max }
+const fn count(min: u32, max: u32) -> SettingKind {
+    SettingKind::Count { min, max }
 }
 
 /// Seed 000's prompt, word for word.
@@ -62,11 +62,11 @@ macro_rules! rows {
 pub static SETTINGS: &[Setting] = rows! {
     // A conversation: where it is kept, how its window is kept, and what child threads get.
     /// Whether contexts are kept on disk.
-    "context_storage.enabled" = "true" => Kind::Bool, seed_env: &["CONTEXT_STORAGE_ENABLED"];
+    "context_storage.enabled" = "true" => SettingKind::Bool, seed_env: &["CONTEXT_STORAGE_ENABLED"];
     /// The folder that holds the contexts, relative to the working folder.
-    "context_storage.base_dir" = "contexts" => Kind::Path, short: Some("base_dir");
+    "context_storage.base_dir" = "contexts" => SettingKind::Path, short: Some("base_dir");
     /// The share of the window at which compression starts.
-    "context_storage.compression_threshold" = "0.7" => Kind::Ratio, seed_env: &["COMPRESSION_THRESHOLD"], is_harmless: true;
+    "context_storage.compression_threshold" = "0.7" => SettingKind::Ratio, seed_env: &["COMPRESSION_THRESHOLD"], is_harmless: true;
     /// How many of the latest messages a compression leaves as they are.
     "context_storage.keep_recent_messages" = "5" => MESSAGES, is_harmless: true;
     /// The fewest messages worth a summary.
@@ -74,29 +74,29 @@ pub static SETTINGS: &[Setting] = rows! {
     /// After how many days completed tasks may be cleaned up.
     "context_storage.cleanup_days" = "30" => count(0, 36_500), seed_env: &["CLEANUP_DAYS"];
     /// The prompt of a summary; {messages} stands for the messages.
-    "context_storage.summary_prompt" = SUMMARY_PROMPT => Kind::Text;
+    "context_storage.summary_prompt" = SUMMARY_PROMPT => SettingKind::Text;
     /// The rule by which a window is kept; the settings below change single numbers of it.
-    "budget.preset" = "komado" => Kind::Choice(PRESETS), is_harmless: true;
+    "budget.preset" = "komado" => SettingKind::Choice(PRESETS), is_harmless: true;
     /// Tokens kept free for the answer; unset: 8192, or a fifth of the window where that is less.
     "budget.reserve" => TOKENS, is_harmless: true;
     /// The share of the window kept free for what no counter sees; unset: 0.1.
-    "budget.buffer" => Kind::Ratio, is_harmless: true;
+    "budget.buffer" => SettingKind::Ratio, is_harmless: true;
     /// The share of the usable tokens above which something is done; unset: 0.8.
-    "budget.soft" => Kind::Ratio, is_harmless: true;
+    "budget.soft" => SettingKind::Ratio, is_harmless: true;
     /// The share of the usable tokens to come down to; unset: 0.5.
-    "budget.low" => Kind::Ratio, is_harmless: true;
+    "budget.low" => SettingKind::Ratio, is_harmless: true;
     /// The share of the usable tokens that an edit must free before the window is full; unset: 0.25.
-    "budget.min_gain" => Kind::Ratio, is_harmless: true;
+    "budget.min_gain" => SettingKind::Ratio, is_harmless: true;
     /// The share of the usable tokens that the newest messages keep; unset: 0.25.
-    "budget.keep" => Kind::Ratio, is_harmless: true;
+    "budget.keep" => SettingKind::Ratio, is_harmless: true;
     /// The share of the usable tokens that a summary may take; unset: 0.1.
-    "budget.summary" => Kind::Ratio, is_harmless: true;
+    "budget.summary" => SettingKind::Ratio, is_harmless: true;
     /// The percentage of the window at which something is done, in place of budget.soft.
-    "budget.threshold" => Kind::Percent, is_harmless: true;
+    "budget.threshold" => SettingKind::Percent, is_harmless: true;
     /// The same for single models: MODEL=PERCENT.
-    "budget.thresholds" => Kind::Percents, is_harmless: true;
+    "budget.thresholds" => SettingKind::Percents, is_harmless: true;
     /// Whether long outputs are kept whole elsewhere and shown in part.
-    "tool_output_cache.enabled" = "true" => Kind::Bool, is_harmless: true;
+    "tool_output_cache.enabled" = "true" => SettingKind::Bool, is_harmless: true;
     /// Tokens that outputs may take together; unset: a quarter of the window, from 20000 to 60000.
     "tool_output_cache.context_budget_tokens" => TOKENS, is_harmless: true;
     /// The most bytes of one output that are shown.
@@ -104,29 +104,29 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The most characters of one line of an output that are shown.
     "tool_output_cache.max_line_length" = "2000" => count(80, 1_000_000_000), is_harmless: true;
     /// Whether spans are condensed.
-    "compaction.enabled" = "true" => Kind::Bool, is_harmless: true;
+    "compaction.enabled" = "true" => SettingKind::Bool, is_harmless: true;
     /// Whether that happens by itself.
-    "compaction.auto" = "true" => Kind::Bool, is_harmless: true;
+    "compaction.auto" = "true" => SettingKind::Bool, is_harmless: true;
     /// The share of the window from which on something is done, in place of budget.soft.
-    "compaction.threshold_ratio" => Kind::Ratio, is_harmless: true;
+    "compaction.threshold_ratio" => SettingKind::Ratio, is_harmless: true;
     /// The model that writes summaries; same: the conversation's. Unset: none is asked, the digest is the summary.
-    "compaction.model" => Kind::Text;
+    "compaction.model" => SettingKind::Text;
     /// The provider of that model; unset: the conversation's. Without a model, its llm.<provider>.model.
-    "compaction.provider" => Kind::Text;
+    "compaction.provider" => SettingKind::Text;
     /// A program that writes summaries: the request on standard input, the answer on standard output.
-    "compaction.command" => Kind::Text;
+    "compaction.command" => SettingKind::Text;
     /// What a summariser is asked for.
-    "compaction.summary_prompt" => Kind::Text;
+    "compaction.summary_prompt" => SettingKind::Text;
     /// Wishes that are added to what it is asked for.
-    "compaction.summary_directives" => Kind::Lines;
+    "compaction.summary_directives" => SettingKind::Lines;
     /// What it is to carry over word for word.
-    "compaction.retain_prompt" => Kind::Text;
+    "compaction.retain_prompt" => SettingKind::Text;
     /// Wishes that are added to that.
-    "compaction.retain_directives" => Kind::Lines;
+    "compaction.retain_directives" => SettingKind::Lines;
     /// How many of the latest turns stay as they are, in place of budget.keep.
     "compaction.retain_last_turns" => MESSAGES, is_harmless: true;
     /// The share to which the view shrinks after a request that was too large.
-    "overflow.retry_shrink" = "0.8" => Kind::Ratio, seed_env: &["TOKEN_LIMIT_REDUCTION_RATIO"], is_harmless: true;
+    "overflow.retry_shrink" = "0.8" => SettingKind::Ratio, seed_env: &["TOKEN_LIMIT_REDUCTION_RATIO"], is_harmless: true;
     /// How often such a request goes out again, smaller.
     "overflow.tries" = "3" => count(0, 10), seed_env: &["MAX_RETRY_ATTEMPTS"], is_harmless: true;
     /// How often a request is sent while the provider is busy or away, the first time included.
@@ -134,7 +134,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Seconds before the second try; it doubles from there.
     "retry.delay_seconds" = "2" => count(0, 3_600), seed_env: &["RETRY_DELAY_SECONDS"], is_harmless: true;
     /// Where the history lives; file: is context_storage.base_dir.
-    "store.url" = "file:" => Kind::Url(STORES), seed_env: &["MEMORY_BACKEND", "REDIS_URL", "DB_URL"];
+    "store.url" = "file:" => SettingKind::Url(STORES), seed_env: &["MEMORY_BACKEND", "REDIS_URL", "DB_URL"];
     /// Seconds that a call of a store on a server may take, connecting included.
     "store.patience_seconds" = "10" => count(1, 600);
     /// How many connections this process opens to it at the most.
@@ -144,39 +144,39 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Days that Redis keeps a session after it was last used; 0: for ever. Other stores keep what they have.
     "store.ttl_days" = "7" => count(0, 36_500);
     /// Whether child threads may be started.
-    "threads.enabled" = "true" => Kind::Bool, is_harmless: true;
+    "threads.enabled" = "true" => SettingKind::Bool, is_harmless: true;
     /// The share of the parent's window that a child thread gets.
-    "threads.child_ratio" = "0.8" => Kind::Part, seed_env: &["STELIS_DEFAULT_WINDOW_RATIO"], is_harmless: true;
+    "threads.child_ratio" = "0.8" => SettingKind::Part, seed_env: &["STELIS_DEFAULT_WINDOW_RATIO"], is_harmless: true;
     /// How deep threads may nest.
     "threads.max_depth" = "3" => DEPTH, seed_env: &["STELIS_MAX_DEPTH"], is_harmless: true;
     /// Whether a child thread may use what the threads above it leave of their shares.
-    "threads.lending" = "true" => Kind::Bool, is_harmless: true;
+    "threads.lending" = "true" => SettingKind::Bool, is_harmless: true;
     /// The most tokens that a child thread takes in its parent's window, chronicle included.
     "threads.anchor_tokens" = "1000" => count(100, 1_000_000), is_harmless: true;
     /// Whether child threads may be started in this persona's sessions; unset: as threads.enabled.
-    "personas.<persona>.stelis_config.enabled" => Kind::Bool, is_harmless: true;
+    "personas.<persona>.stelis_config.enabled" => SettingKind::Bool, is_harmless: true;
     /// The share of the parent's window that their child threads get; unset: as threads.child_ratio.
-    "personas.<persona>.stelis_config.default_window_ratio" => Kind::Part, is_harmless: true;
+    "personas.<persona>.stelis_config.default_window_ratio" => SettingKind::Part, is_harmless: true;
     /// How deep their threads may nest; unset: as threads.max_depth.
     "personas.<persona>.stelis_config.max_depth" => DEPTH, is_harmless: true;
     /// How many turns a session keeps in view; unset: as many as fit.
     "session.max_history" => count(1, 1_000_000), seed_env: &["MAX_SESSION_HISTORY"], is_harmless: true;
     /// In whose name messages are written.
-    "session.user" => Kind::Text, short: Some("user");
+    "session.user" => SettingKind::Text, short: Some("user");
     /// The tokeniser that counts.
-    "session.meter" = "o200k" => Kind::Choice(METERS), is_harmless: true;
+    "session.meter" = "o200k" => SettingKind::Choice(METERS), is_harmless: true;
 
     // The server, its traces, and model providers.
     /// Where `komado serve` listens; beyond this machine only with keys.
-    "server.listen" = "127.0.0.1:4141" => Kind::Text;
+    "server.listen" = "127.0.0.1:4141" => SettingKind::Text;
     /// The provider that is asked where neither path nor model name one; unset: as is found.
-    "server.upstream" => Kind::Text;
+    "server.upstream" => SettingKind::Text;
     /// What happens to a request when something of ours fails: it goes through untouched, or is refused.
-    "server.on_fault" = "pass" => Kind::Choice(ON_FAULT);
+    "server.on_fault" = "pass" => SettingKind::Choice(ON_FAULT);
     /// Whether the model is offered the tools that lead back to what left its window.
-    "server.recall" = "when_needed" => Kind::Choice(RECALL);
+    "server.recall" = "when_needed" => SettingKind::Choice(RECALL);
     /// Whether other paths under /v1 (embeddings, files) go to the provider as they come.
-    "server.forward_other" = "true" => Kind::Bool;
+    "server.forward_other" = "true" => SettingKind::Bool;
     /// The largest request that is taken, in megabytes.
     "server.body_limit_mb" = "256" => count(1, 4_095);
     /// How many requests are under way at once; one more is told to come again.
@@ -190,27 +190,27 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Where traces go (OTLP over HTTP); unset: nowhere.
     "telemetry.otlp_endpoint" => HTTP, seed_env: &["OTEL_EXPORTER_OTLP_ENDPOINT"];
     /// The name under which they are found there.
-    "telemetry.service_name" = "komado" => Kind::Text, seed_env: &["OTEL_SERVICE_NAME"];
+    "telemetry.service_name" = "komado" => SettingKind::Text, seed_env: &["OTEL_SERVICE_NAME"];
     /// Headers for them, as NAME=VALUE, with commas between; shown nowhere.
-    "telemetry.headers" => Kind::Secret, seed_env: &["OTEL_EXPORTER_OTLP_HEADERS"];
+    "telemetry.headers" => SettingKind::Secret, seed_env: &["OTEL_EXPORTER_OTLP_HEADERS"];
     /// The model provider to call.
-    "llm.provider" = "openai" => Kind::Text;
+    "llm.provider" = "openai" => SettingKind::Text;
     /// The model's name, as its provider spells it.
-    "llm.<provider>.model" => Kind::Text;
+    "llm.<provider>.model" => SettingKind::Text;
     /// Models for which the gateway asks this provider: names, or beginnings that end in *.
-    "llm.<provider>.models" => Kind::Lines;
+    "llm.<provider>.models" => SettingKind::Lines;
     /// The model's window, in tokens; never guessed.
     "llm.<provider>.context_length" => count(1, 1_000_000_000);
     /// The percentage of the window at which something is done; -1: as for all.
-    "llm.<provider>.threshold" => Kind::Percent;
+    "llm.<provider>.threshold" => SettingKind::Percent;
     /// The provider's key; shown nowhere, and never taken from a flag.
-    "llm.<provider>.api_key" => Kind::Secret;
+    "llm.<provider>.api_key" => SettingKind::Secret;
     /// A file that holds the key; nobody else should be able to read it.
-    "llm.<provider>.api_key_file" => Kind::Path;
+    "llm.<provider>.api_key_file" => SettingKind::Path;
     /// Where the provider listens.
     "llm.<provider>.base_url" => HTTP;
     /// How it speaks; unset: as is known of the provider, else openai.
-    "llm.<provider>.dialect" => Kind::Choice(DIALECTS);
+    "llm.<provider>.dialect" => SettingKind::Choice(DIALECTS);
     /// The longest answer, in tokens; unset: as long as the provider lets it be.
     "llm.<provider>.max_tokens" => count(1, 1_000_000_000);
     /// Seconds to wait for the first word of an answer, and for each next one; unset: 600 and 300.
@@ -230,11 +230,11 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Seconds between two looks at a running task's tracker.
     "work.poll_seconds" = "30" => SECONDS;
     /// What the model is told first; unset: the built-in words.
-    "agent.system_prompt" => Kind::Text;
+    "agent.system_prompt" => SettingKind::Text;
     /// A file of rules that stand after it; unset: AGENTS.md in the working folder, when it is there.
-    "agent.rules_file" => Kind::Path;
+    "agent.rules_file" => SettingKind::Path;
     /// The playbook that a task follows; unset: the built-in one.
-    "agent.playbook" => Kind::Path;
+    "agent.playbook" => SettingKind::Path;
     /// The most requests to the model for one task; 0: as many as it takes.
     "agent.max_turns" = "5000" => count(0, 1_000_000_000);
     /// The most minutes of work on one task, of all workers together; 0: as long as it takes.
@@ -244,19 +244,19 @@ pub static SETTINGS: &[Setting] = rows! {
     /// How many calls in a row may go wrong before the task is ended.
     "agent.max_errors" = "8" => count(1, 1_000_000);
     /// The built-in tools that are offered.
-    "tools.enabled" => Kind::Lines, default: Some(builtin::ENABLED);
+    "tools.enabled" => SettingKind::Lines, default: Some(builtin::ENABLED);
     /// Commands that the shell may run; *: any.
-    "tools.allow" => Kind::Lines, default: Some(builtin::ALLOW);
+    "tools.allow" => SettingKind::Lines, default: Some(builtin::ALLOW);
     /// The folder in which each task gets one of its own; unset: work beside the sessions.
-    "tools.work_dir" => Kind::Path;
+    "tools.work_dir" => SettingKind::Path;
     /// Seconds that a command may take.
     "tools.timeout_seconds" = "120" => SECONDS;
     /// The most megabytes of a command's output that are kept; it is ended when it prints more.
     "tools.max_output_mb" = "64" => count(1, 1_000_000);
     /// How commands are kept inside the folder: by the kernel, or by the allow-list alone.
-    "tools.sandbox" = "required" => Kind::Choice(SANDBOX);
+    "tools.sandbox" = "required" => SettingKind::Choice(SANDBOX);
     /// Hosts that commands may reach, such as example.com, *.example.com or 192.0.2.7:8443; none; open: all.
-    "tools.network" = "none" => Kind::Hosts;
+    "tools.network" = "none" => SettingKind::Hosts;
     /// The most megabytes of memory of a command, with all it started; 0: as many as there are.
     "tools.max_memory_mb" = "8192" => LIMIT;
     /// The most seconds of processor time of a command, with all it started; 0: as many as it takes.
@@ -266,25 +266,25 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The most megabytes by which commands may let the working folder and their home grow; 0: no bound.
     "tools.max_disk_mb" = "20480" => LIMIT;
     /// A command line that is run in a new working folder before anything else.
-    "tools.prepare" => Kind::Text;
+    "tools.prepare" => SettingKind::Text;
     /// The program that is spoken to over its standard input and output; without args a whole command line.
-    "mcp_servers.<server>.command" => Kind::Text;
+    "mcp_servers.<server>.command" => SettingKind::Text;
     /// Its arguments. {folder}: the working folder of the task.
-    "mcp_servers.<server>.args" => Kind::Lines;
+    "mcp_servers.<server>.args" => SettingKind::Lines;
     /// Variables of its environment, beside the few that commands have; shown nowhere. {folder}: the working folder.
-    "mcp_servers.<server>.env" => Kind::Pairs(&['=']);
+    "mcp_servers.<server>.env" => SettingKind::Pairs(&['=']);
     /// Where it runs; unset: in a private folder.
-    "mcp_servers.<server>.folder" => Kind::Path;
+    "mcp_servers.<server>.folder" => SettingKind::Path;
     /// How it is confined; unset: like commands (tools.sandbox). off: not at all, with an open network.
-    "mcp_servers.<server>.sandbox" => Kind::Choice(SANDBOX);
+    "mcp_servers.<server>.sandbox" => SettingKind::Choice(SANDBOX);
     /// Hosts that it may reach; unset: those of commands (tools.network).
-    "mcp_servers.<server>.network" => Kind::Hosts;
+    "mcp_servers.<server>.network" => SettingKind::Hosts;
     /// The address of a server that is not started here (streamable HTTP).
     "mcp_servers.<server>.url" => HTTP;
     /// Headers of each request to it; shown nowhere.
-    "mcp_servers.<server>.headers" => Kind::Pairs(&[':', '=']);
+    "mcp_servers.<server>.headers" => SettingKind::Pairs(&[':', '=']);
     /// The only tools of it that are offered; unset: all.
-    "mcp_servers.<server>.tools" => Kind::Lines;
+    "mcp_servers.<server>.tools" => SettingKind::Lines;
     /// Seconds that a call may take; unset: 60.
     "mcp_servers.<server>.timeout_seconds" => SECONDS;
     /// Seconds that it may take to start and to say what it has; unset: 30.
@@ -292,41 +292,41 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Where the API of GitHub is.
     "github.base_url" = "https://api.github.com" => HTTP;
     /// The key for GitHub; shown nowhere.
-    "github.token" => Kind::Secret, seed_env: &["GITHUB_TOKEN"];
+    "github.token" => SettingKind::Secret, seed_env: &["GITHUB_TOKEN"];
     /// Repositories (owner/name) whose issues become tasks; unset: none.
-    "github.repos" => Kind::Lines;
+    "github.repos" => SettingKind::Lines;
     /// Whose assignment makes an issue a task; unset: anybody's.
-    "github.user" => Kind::Text;
+    "github.user" => SettingKind::Text;
     /// The label that makes an issue a task.
-    "github.label" = "coding agent" => Kind::Text;
+    "github.label" = "coding agent" => SettingKind::Text;
     /// The label while it is worked on.
-    "github.label_running" = "coding agent processing" => Kind::Text;
+    "github.label_running" = "coding agent processing" => SettingKind::Text;
     /// The label once it is done.
-    "github.label_done" = "coding agent done" => Kind::Text;
+    "github.label_done" = "coding agent done" => SettingKind::Text;
     /// The label once it failed.
-    "github.label_failed" = "coding agent failed" => Kind::Text;
+    "github.label_failed" = "coding agent failed" => SettingKind::Text;
     /// The label while it is paused.
-    "github.label_paused" = "coding agent paused" => Kind::Text;
+    "github.label_paused" = "coding agent paused" => SettingKind::Text;
     /// The most seconds to wait when GitHub says that it was asked too often.
     "github.patience_seconds" = "300" => count(0, 86_400);
     /// Where the API of GitLab is.
     "gitlab.base_url" = "https://gitlab.com/api/v4" => HTTP;
     /// The key for GitLab; shown nowhere.
-    "gitlab.token" => Kind::Secret, seed_env: &["GITLAB_TOKEN"];
+    "gitlab.token" => SettingKind::Secret, seed_env: &["GITLAB_TOKEN"];
     /// Projects (group/name) whose issues become tasks; unset: none.
-    "gitlab.projects" => Kind::Lines;
+    "gitlab.projects" => SettingKind::Lines;
     /// Whose assignment makes an issue a task; unset: anybody's.
-    "gitlab.user" => Kind::Text;
+    "gitlab.user" => SettingKind::Text;
     /// The label that makes an issue a task.
-    "gitlab.label" = "coding agent" => Kind::Text;
+    "gitlab.label" = "coding agent" => SettingKind::Text;
     /// The label while it is worked on.
-    "gitlab.label_running" = "coding agent processing" => Kind::Text;
+    "gitlab.label_running" = "coding agent processing" => SettingKind::Text;
     /// The label once it is done.
-    "gitlab.label_done" = "coding agent done" => Kind::Text;
+    "gitlab.label_done" = "coding agent done" => SettingKind::Text;
     /// The label once it failed.
-    "gitlab.label_failed" = "coding agent failed" => Kind::Text;
+    "gitlab.label_failed" = "coding agent failed" => SettingKind::Text;
     /// The label while it is paused.
-    "gitlab.label_paused" = "coding agent paused" => Kind::Text;
+    "gitlab.label_paused" = "coding agent paused" => SettingKind::Text;
     /// The most seconds to wait when GitLab says that it was asked too often.
     "gitlab.patience_seconds" = "300" => count(0, 86_400);
 };

@@ -66,9 +66,15 @@ fn the_settings_that_need_no_consent_are_these_and_no_others() {
     marked.sort_unstable();
     assert_eq!(marked, HARMLESS);
     for setting in SETTINGS.iter().filter(|setting| setting.is_harmless) {
-        use super::super::table::Kind;
-        let leads =
-            matches!(setting.kind, Kind::Path | Kind::Url(_) | Kind::Secret | Kind::Pairs(_) | Kind::Lines);
+        use super::super::table::SettingKind;
+        let leads = matches!(
+            setting.kind,
+            SettingKind::Path
+                | SettingKind::Url(_)
+                | SettingKind::Secret
+                | SettingKind::Pairs(_)
+                | SettingKind::Lines
+        );
         assert!(!leads, "{} names a place, a secret or words", setting.path);
     }
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::origin::Row;
+use super::origin::SettingRow;
 use super::{Config, ConfigError, InFolder, Sources, Unconsented};
 
 /// A sealed world in which to load settings.
@@ -110,7 +110,7 @@ impl World {
 }
 
 #[track_caller]
-fn row(config: &Config, key: &str) -> Row {
+fn row(config: &Config, key: &str) -> SettingRow {
     config.rows().into_iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no row {key}"))
 }
 

@@ -3,31 +3,31 @@
 use std::collections::BTreeSet;
 
 use super::super::reference;
-use super::super::table::{Kind, PROVIDER, SERVER, SETTINGS, Setting};
+use super::super::table::{PROVIDER, SERVER, SETTINGS, Setting, SettingKind};
 use super::{World, line};
 
 /// A value that a setting accepts and that is not its default.
 pub(super) fn another_value(setting: &Setting) -> &'static str {
     match setting.kind {
-        Kind::Bool => "false",
-        Kind::Ratio | Kind::Part => "0.25",
-        Kind::Count { min, .. } if min > 42 => "4242",
-        Kind::Count { max, .. } if max < 42 => "7",
-        Kind::Count { .. } => "42",
-        Kind::Percent => "25",
-        Kind::Lines => "値\n値",
-        Kind::Percents => "gpt-4.1=25",
-        Kind::Hosts => "open",
-        Kind::Choice(words) if words.contains(&"seed002") => "seed002",
-        Kind::Url(starts) if starts.contains(&"memory:") => "memory:",
-        Kind::Url(_) => "http://localhost:1234/",
-        Kind::Choice(words) if words.contains(&"anthropic") => "anthropic",
-        Kind::Choice(words) if words.contains(&"stop") => "stop",
-        Kind::Choice(words) if words.contains(&"never") => "never",
-        Kind::Choice(words) if words.contains(&"off") => "off",
-        Kind::Pairs(_) => "名=値",
-        Kind::Choice(_) => "chars4",
-        Kind::Text | Kind::Path | Kind::Secret => "値",
+        SettingKind::Bool => "false",
+        SettingKind::Ratio | SettingKind::Part => "0.25",
+        SettingKind::Count { min, .. } if min > 42 => "4242",
+        SettingKind::Count { max, .. } if max < 42 => "7",
+        SettingKind::Count { .. } => "42",
+        SettingKind::Percent => "25",
+        SettingKind::Lines => "値\n値",
+        SettingKind::Percents => "gpt-4.1=25",
+        SettingKind::Hosts => "open",
+        SettingKind::Choice(words) if words.contains(&"seed002") => "seed002",
+        SettingKind::Url(starts) if starts.contains(&"memory:") => "memory:",
+        SettingKind::Url(_) => "http://localhost:1234/",
+        SettingKind::Choice(words) if words.contains(&"anthropic") => "anthropic",
+        SettingKind::Choice(words) if words.contains(&"stop") => "stop",
+        SettingKind::Choice(words) if words.contains(&"never") => "never",
+        SettingKind::Choice(words) if words.contains(&"off") => "off",
+        SettingKind::Pairs(_) => "名=値",
+        SettingKind::Choice(_) => "chars4",
+        SettingKind::Text | SettingKind::Path | SettingKind::Secret => "値",
     }
 }
 
@@ -107,7 +107,7 @@ fn check_threads(config: &super::super::Config) {
 }
 
 /// What the settings of tasks and of their tools come to.
-fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
+fn check_tasks(agent: &super::super::AgentConfig, world: &World) {
     use komado_agent::sandbox::{Network, ProcessLimits, Sandbox};
     let seconds = std::time::Duration::from_secs;
     let (work, limits, tools) = (&agent.pace, &agent.limits, &agent.tools);
@@ -125,7 +125,7 @@ fn check_tasks(agent: &super::super::AgentWishes, world: &World) {
 }
 
 /// What the settings of GitHub and GitLab come to.
-fn check_trackers(agent: &super::super::AgentWishes) {
+fn check_trackers(agent: &super::super::AgentConfig) {
     assert_eq!(
         agent.trackers.iter().map(|tracker| tracker.kind.name()).collect::<Vec<_>>(),
         ["github", "gitlab"]
@@ -140,27 +140,27 @@ fn check_trackers(agent: &super::super::AgentWishes) {
 }
 
 /// What the settings of MCP servers come to.
-fn check_mcp_servers(agent: &super::super::AgentWishes, world: &World) {
-    use komado_agent::mcp::How;
+fn check_mcp_servers(agent: &super::super::AgentConfig, world: &World) {
+    use komado_agent::mcp::McpTransport;
     use komado_agent::sandbox::{Network, Sandbox};
     let [started, web] = agent.servers.as_slice() else { panic!("two servers") };
     assert_eq!((started.name.as_str(), web.name.as_str()), ("openai", "web"));
     assert_eq!((started.call.as_secs(), started.start.as_secs(), started.only.len()), (42, 42, 2));
     let pair = vec![("名".to_owned(), "値".to_owned())];
-    let How::Command { program, args, env, folder, confinement, .. } = &started.how else {
+    let McpTransport::Command { program, args, env, folder, confinement, .. } = &started.how else {
         panic!("it is started")
     };
     assert_eq!((confinement.sandbox, &confinement.network), (Sandbox::Off, &Network::Open));
     assert_eq!((program.as_str(), args.len(), env), ("値", 2, &pair));
     assert_eq!(folder, &Some(world.path("work/値")));
-    assert!(web.how == How::Http { url: "http://localhost:1234/".into(), headers: pair });
+    assert!(web.how == McpTransport::Http { url: "http://localhost:1234/".into(), headers: pair });
 }
 
 /// What the settings of the server come to.
-fn check_server(server: &super::super::ServerWishes) {
-    use komado_engine::relay::Offer;
+fn check_server(server: &super::super::ServerConfig) {
+    use komado_engine::relay::ToolOffer;
     assert_eq!((server.listen.as_str(), server.upstream.as_deref()), ("値", Some("値")));
-    assert_eq!((server.on_fault, server.recall), (super::super::OnFault::Stop, Offer::Never));
+    assert_eq!((server.on_fault, server.recall), (super::super::OnFault::Stop, ToolOffer::Never));
     let counts = [server.body_limit_mb, server.concurrency, server.rate, server.timeout_seconds];
     assert_eq!((counts, server.grace_seconds, server.forward_other), ([42; 4], 42, false));
 }
@@ -182,7 +182,7 @@ fn a_time_to_live_of_no_days_is_for_ever() {
 
 /// What the settings of the ladder come to.
 fn check_ladder(config: &super::super::Config) {
-    use komado_core::budget::{Keep, Preset, ToolBudget, Trigger};
+    use komado_core::budget::{KeepRule, Preset, ToolBudget, Trigger};
     let policy = config.policy(None);
     assert_eq!(
         (policy.preset, policy.reserve, policy.tools),
@@ -191,7 +191,7 @@ fn check_ladder(config: &super::super::Config) {
     assert_eq!((policy.buffer, policy.low, policy.min_gain, policy.summary), (0.25, 0.25, 0.25, 0.25));
     assert_eq!(
         (policy.trigger, policy.keep, policy.min_messages),
-        (Trigger::Usable(0.25), Keep::Share(0.25), 42)
+        (Trigger::Usable(0.25), KeepRule::Share(0.25), 42)
     );
     assert!(!policy.rungs.trim && !policy.rungs.condense);
     assert_eq!(policy.thresholds.global, Some(25.0));
@@ -223,12 +223,12 @@ fn limits_turns_and_lists_are_read_as_seed_001_spells_them() {
          compaction: {thresholdRatio: 0.6, retainLastTurns: 2, summaryDirectives: [keep ids, keep paths]}\n",
     )
     .load();
-    use komado_core::budget::{Keep, ToolBudget, Trigger};
+    use komado_core::budget::{KeepRule, ToolBudget, Trigger};
     let limits = config.models.output_limits.unwrap();
     assert_eq!((limits.max_message_bytes, limits.max_line_length), (4096, 100));
     let policy = config.policy(None);
     assert_eq!(policy.tools, ToolBudget::Tokens(30_000));
-    assert_eq!((policy.trigger, policy.keep), (Trigger::AtWindow(0.6), Keep::Turns(2)));
+    assert_eq!((policy.trigger, policy.keep), (Trigger::AtWindow(0.6), KeepRule::Turns(2)));
     assert_eq!(config.models.summaries.settings.summary_directives, ["keep ids", "keep paths"]);
 }
 

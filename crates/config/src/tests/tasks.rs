@@ -1,7 +1,7 @@
 //! What do tasks work with, and who hears how they end?
 
 use super::{World, line};
-use komado_agent::mcp::How;
+use komado_agent::mcp::McpTransport;
 use komado_agent::sandbox::{Network, ProcessLimits};
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ fn a_server_is_a_command_line_or_a_program_with_arguments_or_an_address() {
     );
     let servers = world.load().agent.servers;
     let started = |at: usize| match &servers[at].how {
-        How::Command { program, args, .. } => (program.clone(), args.clone()),
-        How::Http { url, .. } => panic!("{url}"),
+        McpTransport::Command { program, args, .. } => (program.clone(), args.clone()),
+        McpTransport::Http { url, .. } => panic!("{url}"),
     };
     assert_eq!(started(0), ("uvx".into(), vec!["my server".into(), "--x".into()]));
     assert_eq!(started(1), ("/opt/my server".into(), vec!["--y".into(), "z w".into()]));
     let headers = vec![("Authorization".to_owned(), "Bearer a=b".to_owned())];
-    assert!(servers[2].how == How::Http { url: "https://mcp.example/mcp".into(), headers });
+    assert!(servers[2].how == McpTransport::Http { url: "https://mcp.example/mcp".into(), headers });
     assert_eq!((servers[2].call, servers[2].start), (Duration::from_secs(60), Duration::from_secs(30)));
 }
 

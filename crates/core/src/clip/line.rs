@@ -7,7 +7,7 @@ use std::str::from_utf8;
 
 /// How much of a line is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct LineLimits {
     /// Characters.
     pub chars: usize,
     /// Bytes.
@@ -17,20 +17,20 @@ pub struct Room {
 /// Bytes that a mark may take; its digits and its words.
 const MARK: usize = 48;
 
-impl Room {
+impl LineLimits {
     /// The shares of the beginning and the end of a line that is cut, three fifths and two.
     fn shares(self) -> (Self, Self) {
         // Where the mark itself would take more than half of the room, it comes on top.
         let chars = self.chars.saturating_sub(MARK).max(self.chars / 2);
         let bytes = self.bytes.saturating_sub(MARK);
-        let front = Room { chars: chars / 5 * 3 + chars % 5, bytes: bytes / 5 * 3 + bytes % 5 };
-        (front, Room { chars: chars - front.chars, bytes: bytes - front.bytes })
+        let front = LineLimits { chars: chars / 5 * 3 + chars % 5, bytes: bytes / 5 * 3 + bytes % 5 };
+        (front, LineLimits { chars: chars - front.chars, bytes: bytes - front.bytes })
     }
 }
 
 /// Where a line is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cut {
+pub struct LineCut {
     /// Characters before the cut.
     pub at: u64,
     /// Characters left out.
@@ -39,8 +39,8 @@ pub struct Cut {
 
 /// Takes a line in, piece by piece, and keeps what will be shown of it.
 #[derive(Debug)]
-pub struct Line {
-    room: Room,
+pub struct LineClipper {
+    room: LineLimits,
     chars: u64,
     /// The whole line while it fits; then its beginning.
     front: String,
@@ -50,9 +50,9 @@ pub struct Line {
     back: Option<String>,
 }
 
-impl Line {
+impl LineClipper {
     /// An empty line.
-    pub fn new(room: Room) -> Self {
+    pub fn new(room: LineLimits) -> Self {
         Self { room, chars: 0, front: String::new(), front_chars: 0, back: None }
     }
 
@@ -86,7 +86,7 @@ impl Line {
         let chars = self.front.chars().count();
         let mut taken = 0;
         if back.is_empty() {
-            let left = Room { chars: front.chars - chars, bytes: front.bytes - self.front.len() };
+            let left = LineLimits { chars: front.chars - chars, bytes: front.bytes - self.front.len() };
             taken = prefix(piece, left);
             self.front.push_str(&piece[..taken]);
         }
@@ -96,13 +96,13 @@ impl Line {
     }
 
     /// The line is over: the way it is shown, and where it is cut.
-    pub fn end(&mut self) -> (&str, Option<Cut>) {
+    pub fn end(&mut self) -> (&str, Option<LineCut>) {
         let Some(back) = self.back.take() else { return (&self.front, None) };
         let end = &back[suffix(&back, self.room.shares().1)..];
         let at = self.front_chars;
         let left_out = self.chars - at - end.chars().count() as u64;
         self.front.push_str(&format!("[…{left_out} characters left out…]{end}"));
-        (&self.front, Some(Cut { at, left_out }))
+        (&self.front, Some(LineCut { at, left_out }))
     }
 
     /// Begins another line.
@@ -125,7 +125,7 @@ fn append(back: &mut String, piece: &str, bytes: usize) {
 }
 
 /// Length of the longest beginning of `text` within `share`.
-fn prefix(text: &str, share: Room) -> usize {
+fn prefix(text: &str, share: LineLimits) -> usize {
     let mut by_bytes = share.bytes.min(text.len());
     while !text.is_char_boundary(by_bytes) {
         by_bytes -= 1;
@@ -134,7 +134,7 @@ fn prefix(text: &str, share: Room) -> usize {
 }
 
 /// Where the longest end of `text` within `share` begins.
-fn suffix(text: &str, share: Room) -> usize {
+fn suffix(text: &str, share: LineLimits) -> usize {
     let by_bytes = boundary_after(text, text.len().saturating_sub(share.bytes));
     match share.chars {
         0 => text.len(),
@@ -162,12 +162,12 @@ const WRONG: &str = "\u{fffd}";
 
 /// Decodes, and holds back the beginning of a character until the rest has come.
 #[derive(Clone, Default, Debug)]
-pub struct Decoder {
+pub struct Utf8Decoder {
     /// At most three bytes.
     begun: Vec<u8>,
 }
 
-impl Decoder {
+impl Utf8Decoder {
     /// True when a character has begun, and not ended.
     pub fn is_amid(&self) -> bool {
         !self.begun.is_empty()

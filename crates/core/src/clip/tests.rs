@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 const REF: &str = "0123456789abcdef0123456789abcdef";
 
-fn limits(max_message_bytes: usize, max_line_length: usize) -> Limits {
-    Limits { max_message_bytes, max_line_length }
+fn limits(max_message_bytes: usize, max_line_length: usize) -> ClipLimits {
+    ClipLimits { max_message_bytes, max_line_length }
 }
 
 fn last_line(view: &str) -> &str {
@@ -28,20 +28,20 @@ fn numbered(lines: usize) -> String {
 #[test]
 fn what_fits_is_shown_as_it_is() {
     for text in ["", "\n", "a", "a\nb", "a\r\nb\r\n", "小窓\n\n\n"] {
-        assert_eq!(clip(text, &Limits::default(), REF), None, "{text:?}");
+        assert_eq!(clip(text, &ClipLimits::default(), REF), None, "{text:?}");
     }
     let just = "x".repeat(2000);
-    assert_eq!(clip(&just, &Limits::default(), REF), None);
+    assert_eq!(clip(&just, &ClipLimits::default(), REF), None);
     let lines = format!("{}\n", "x".repeat(1023)).repeat(50);
     assert_eq!(lines.len(), 50 * 1024);
-    assert_eq!(clip(&lines, &Limits::default(), REF), None);
-    assert!(clip(&(lines + "x"), &Limits::default(), REF).is_some());
+    assert_eq!(clip(&lines, &ClipLimits::default(), REF), None);
+    assert!(clip(&(lines + "x"), &ClipLimits::default(), REF).is_some());
 }
 
 #[test]
 fn a_long_output_shows_both_ends_and_the_call_that_reads_on() {
     let text = numbered(5678);
-    let view = clip(&text, &Limits::default(), REF).unwrap();
+    let view = clip(&text, &ClipLimits::default(), REF).unwrap();
     let (head, tail) = ends(&view);
     assert!(text.starts_with(head) && text.ends_with(tail), "{view}");
     assert!(head.len() > 25_000 && tail.len() > 17_000, "{} {}", head.len(), tail.len());
@@ -65,7 +65,7 @@ fn one_line_of_60_kb_gives_a_useful_view_not_an_empty_one() {
     let base64: String = (0..60 * 1024).map(|i| b"QUJDREVGR0hJSktM"[i % 16] as char).collect();
     let japanese: String = "吾輩は猫である。名前はまだ無い。".chars().cycle().take(20 * 1024).collect();
     for text in [&base64, &japanese, &format!("{base64}\n"), &format!("{japanese}\n")] {
-        let view = clip(text, &Limits::default(), "@7").unwrap();
+        let view = clip(text, &ClipLimits::default(), "@7").unwrap();
         let (line, note) = view.split_once('\n').unwrap();
         let (front, rest) = line.split_once("[…").unwrap();
         let (left, back) = rest.split_once(" characters left out…]").unwrap();
@@ -85,7 +85,7 @@ fn one_line_of_60_kb_gives_a_useful_view_not_an_empty_one() {
 #[test]
 fn a_long_line_among_others_is_cut_and_the_others_stay() {
     let text = format!("first\n{}\r\nlast", "あ".repeat(5000));
-    let view = clip(&text, &Limits::default(), "@3").unwrap();
+    let view = clip(&text, &ClipLimits::default(), "@3").unwrap();
     let lines: Vec<&str> = view.lines().collect();
     assert_eq!((lines[0], lines[2]), ("first", "last"));
     assert!(lines[1].starts_with("ああ") && lines[1].contains("characters left out"));
@@ -96,7 +96,7 @@ fn a_long_line_among_others_is_cut_and_the_others_stay() {
 #[test]
 fn where_lines_are_cut_and_left_out_both_calls_are_named() {
     let text = format!("{}\n{}", "y".repeat(3000), numbered(5000));
-    let view = clip(&text, &Limits::default(), REF).unwrap();
+    let view = clip(&text, &ClipLimits::default(), REF).unwrap();
     let note = last_line(&view);
     assert!(note.contains("1 of them cut inside"), "{note}");
     assert!(note.contains("; line 1: tool_output_cache_line({"), "{note}");
@@ -119,7 +119,7 @@ fn tiny_limits_hold_and_still_show_both_something_and_the_call() {
 #[test]
 fn memory_is_bounded_by_the_limits_not_by_the_input() {
     for line in [&b"x"[..], b"\n", b"some words\n", "窓".as_bytes()] {
-        let mut clipper = Clipper::new(Limits::default());
+        let mut clipper = Clipper::new(ClipLimits::default());
         let chunk = line.repeat(65536 / line.len());
         for turn in 0..200 {
             chunk.chunks(if turn > 0 { 700 } else { usize::MAX }).for_each(|piece| clipper.push(piece));
@@ -162,7 +162,7 @@ fn texts() -> impl Strategy<Value = String> {
         .prop_map(|(lines, ends)| lines.join("\n") + if ends { "\n" } else { "" })
 }
 
-fn any_limits() -> impl Strategy<Value = Limits> {
+fn any_limits() -> impl Strategy<Value = ClipLimits> {
     (200usize..6000, prop_oneof![0usize..50, 50usize..4000, Just(usize::MAX)])
         .prop_map(|(bytes, chars)| limits(bytes, chars))
 }

@@ -3,7 +3,7 @@
 //! Short facts must stand there to the letter, save for width, case, quotes and spaces; sentences may be told in other
 //! words as long as most of their own are on one line. It refuses to praise: a fact that is not found is lost.
 
-use super::fact::{Fact, FactKind, Section};
+use super::fact::{DigestSection, Fact, FactKind};
 use super::scan::{fold, is_japanese};
 use super::{Digest, words, write};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(super) fn audit(digest: &Digest, summary: &str, limit: u64) -> Audit {
     let hard = digest.hard();
     let total = hard.len();
     let page = Page::new(summary);
-    let lost: Vec<(Section, Fact)> = hard.into_iter().filter(|(_, fact)| !page.holds(fact)).collect();
+    let lost: Vec<(DigestSection, Fact)> = hard.into_iter().filter(|(_, fact)| !page.holds(fact)).collect();
     let ledger = (!lost.is_empty()).then(|| {
         let title = words::title(words::LEDGER, digest.span, digest.messages, digest.language());
         write::lay_out(&title, by_section(&lost), digest.language(), digest.meter, limit)
@@ -35,8 +35,8 @@ pub(super) fn audit(digest: &Digest, summary: &str, limit: u64) -> Audit {
 }
 
 /// The facts under their sections, in the order they come.
-fn by_section(facts: &[(Section, Fact)]) -> Vec<(Section, Vec<Fact>)> {
-    let mut sections: Vec<(Section, Vec<Fact>)> = Vec::new();
+fn by_section(facts: &[(DigestSection, Fact)]) -> Vec<(DigestSection, Vec<Fact>)> {
+    let mut sections: Vec<(DigestSection, Vec<Fact>)> = Vec::new();
     for (section, fact) in facts {
         match sections.last_mut() {
             Some((last, facts)) if last == section => facts.push(fact.clone()),

@@ -61,7 +61,7 @@ impl FactKind {
 
 /// Where a finding stands in the digest; the order is the order of importance when room is short.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum Section {
+pub(super) enum DigestSection {
     Newest,
     First,
     Rules,
@@ -80,7 +80,7 @@ pub(super) enum Section {
     Requests,
 }
 
-impl Section {
+impl DigestSection {
     /// True where short findings share a line.
     pub(super) const fn is_list(self) -> bool {
         matches!(self, Self::Changed | Self::Read | Self::Ids | Self::Symbols | Self::Seen)
@@ -184,12 +184,12 @@ impl Fact {
 
 /// A shelf for `ROOM` findings; it may hold twice as many between two clearings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shelf<const ROOM: usize> {
+pub(super) struct FactTable<const ROOM: usize> {
     facts: BTreeMap<String, Fact>,
     last: Seq,
 }
 
-impl<const ROOM: usize> Shelf<ROOM> {
+impl<const ROOM: usize> FactTable<ROOM> {
     /// Puts a finding on; one that is there under the same key is joined with it.
     pub(super) fn put(&mut self, key: String, fact: Fact) {
         self.last = self.last.max(fact.at);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_full_shelf_lets_the_oldest_and_rarest_go() {
-        let mut shelf = Shelf::<10>::default();
+        let mut shelf = FactTable::<10>::default();
         for seq in 1..=1000 {
             shelf.put("often".into(), Fact::new(FactKind::Id, "often", seq));
             shelf.put(format!("once {seq}"), Fact::new(FactKind::Id, format!("once {seq}"), seq));

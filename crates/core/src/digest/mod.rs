@@ -24,7 +24,7 @@ pub use fact::{Fact, FactKind};
 use crate::message::Message;
 use crate::meter::Meter;
 use crate::{Seq, Span};
-use fact::Section;
+use fact::DigestSection;
 use gather::{Gathered, Touch};
 use words::Language;
 
@@ -135,12 +135,13 @@ impl Digest {
     }
 
     /// Every section that has something to say, with its findings in order.
-    fn sections(&self) -> Vec<(Section, Vec<Fact>)> {
+    fn sections(&self) -> Vec<(DigestSection, Vec<Fact>)> {
         let last = self.last();
         let found = &self.gathered;
         let paths = gather::paths::joined(&found.paths.ranked(last));
         let touched = |touch| paths.iter().filter(|path| path.touch == touch).cloned().collect::<Vec<_>>();
-        let open_call = |w: &gather::calls::Waiting| Fact::new(FactKind::OpenCall, w.text.clone(), w.seq);
+        let open_call =
+            |w: &gather::calls::OpenDigestCall| Fact::new(FactKind::OpenCall, w.text.clone(), w.seq);
         let mut open = found.todos.open(last);
         open.extend(found.open.values().map(open_call));
         let mut ids = soft_last(found.ids.ranked(last), 200);
@@ -149,22 +150,22 @@ impl Digest {
         let symbols = soft_last(found.symbols.ranked(last), 300);
         let seen = soft_last(touched(Touch::Seen), 200);
         let mut sections = vec![
-            (Section::Newest, found.requests.newest.iter().cloned().collect()),
-            (Section::First, found.requests.first.iter().cloned().collect()),
-            (Section::Rules, found.rules.ranked(last)),
-            (Section::Open, open),
-            (Section::Earlier, self.earlier.clone()),
-            (Section::Errors, found.errors.ranked(last)),
-            (Section::Changed, touched(Touch::Changed)),
-            (Section::Decisions, found.decisions.ranked(last)),
-            (Section::Commands, found.commands.ranked(last)),
-            (Section::Results, found.results.ranked(last)),
-            (Section::Read, touched(Touch::Read)),
-            (Section::Ids, ids),
-            (Section::Symbols, symbols),
-            (Section::Outputs, found.outputs.ranked(last)),
-            (Section::Seen, seen),
-            (Section::Requests, found.requests.others.ranked(last)),
+            (DigestSection::Newest, found.requests.newest.iter().cloned().collect()),
+            (DigestSection::First, found.requests.first.iter().cloned().collect()),
+            (DigestSection::Rules, found.rules.ranked(last)),
+            (DigestSection::Open, open),
+            (DigestSection::Earlier, self.earlier.clone()),
+            (DigestSection::Errors, found.errors.ranked(last)),
+            (DigestSection::Changed, touched(Touch::Changed)),
+            (DigestSection::Decisions, found.decisions.ranked(last)),
+            (DigestSection::Commands, found.commands.ranked(last)),
+            (DigestSection::Results, found.results.ranked(last)),
+            (DigestSection::Read, touched(Touch::Read)),
+            (DigestSection::Ids, ids),
+            (DigestSection::Symbols, symbols),
+            (DigestSection::Outputs, found.outputs.ranked(last)),
+            (DigestSection::Seen, seen),
+            (DigestSection::Requests, found.requests.others.ranked(last)),
         ];
         sections.retain(|(_, facts)| !facts.is_empty());
         for fact in sections.iter_mut().flat_map(|(_, facts)| facts) {
@@ -174,7 +175,7 @@ impl Digest {
     }
 
     /// The hard facts with their sections.
-    fn hard(&self) -> Vec<(Section, Fact)> {
+    fn hard(&self) -> Vec<(DigestSection, Fact)> {
         let sections = self.sections().into_iter();
         sections
             .flat_map(|(section, facts)| facts.into_iter().map(move |fact| (section, fact)))
@@ -183,32 +184,32 @@ impl Digest {
     }
 
     /// Puts a finding of an earlier digest back on its shelf.
-    fn recall(&mut self, section: Section, fact: Fact) {
+    fn recall(&mut self, section: DigestSection, fact: Fact) {
         let found = &mut self.gathered;
         let key = fact.text.clone();
         match section {
-            Section::Newest | Section::First => {
+            DigestSection::Newest | DigestSection::First => {
                 found.heard(fact.at, &key);
                 found.requests.recall(fact);
             }
-            Section::Requests => found.requests.others.put(scan::fold(&key), fact),
-            Section::Rules => {
-                found.words(fact.at, gather::Voice::Heard, &key);
+            DigestSection::Requests => found.requests.others.put(scan::fold(&key), fact),
+            DigestSection::Rules => {
+                found.words(fact.at, gather::FactOrigin::Heard, &key);
                 found.rules.put(scan::fold(&key), fact.weighing(900));
             }
-            Section::Open if fact.kind == FactKind::OpenCall => found.recall_open(fact),
-            Section::Open => found.todos.recall(fact),
-            Section::Earlier => self.keep_prose(fact),
-            Section::Errors => found.errors.put(scan::shape(&key), fact.weighing(200)),
-            Section::Decisions => found.decisions.put(scan::fold(&key), fact.weighing(300)),
-            Section::Commands => found.recall_command(fact),
-            Section::Results => found.results.put(scan::shape(&key), fact.weighing(400)),
-            Section::Changed => found.paths.put(key, fact.weighing(800).touching(Touch::Changed)),
-            Section::Read => found.paths.put(key, fact.weighing(400).touching(Touch::Read)),
-            Section::Seen => found.paths.put(key, fact.weighing(260)),
-            Section::Ids => found.ids.put(key, fact.weighing(400)),
-            Section::Symbols => found.symbols.put(key, fact.weighing(300)),
-            Section::Outputs => {
+            DigestSection::Open if fact.kind == FactKind::OpenCall => found.recall_open(fact),
+            DigestSection::Open => found.todos.recall(fact),
+            DigestSection::Earlier => self.keep_prose(fact),
+            DigestSection::Errors => found.errors.put(scan::shape(&key), fact.weighing(200)),
+            DigestSection::Decisions => found.decisions.put(scan::fold(&key), fact.weighing(300)),
+            DigestSection::Commands => found.recall_command(fact),
+            DigestSection::Results => found.results.put(scan::shape(&key), fact.weighing(400)),
+            DigestSection::Changed => found.paths.put(key, fact.weighing(800).touching(Touch::Changed)),
+            DigestSection::Read => found.paths.put(key, fact.weighing(400).touching(Touch::Read)),
+            DigestSection::Seen => found.paths.put(key, fact.weighing(260)),
+            DigestSection::Ids => found.ids.put(key, fact.weighing(400)),
+            DigestSection::Symbols => found.symbols.put(key, fact.weighing(300)),
+            DigestSection::Outputs => {
                 let id = fact.output.clone().unwrap_or(key);
                 found.outputs.put(id, fact.weighing(300));
             }
@@ -226,21 +227,25 @@ fn soft_last(facts: Vec<Fact>, least: u32) -> Vec<Fact> {
 }
 
 /// True for what a summary must not drop.
-fn is_hard(section: Section, fact: &Fact) -> bool {
+fn is_hard(section: DigestSection, fact: &Fact) -> bool {
     match section {
-        Section::Newest | Section::First | Section::Open | Section::Changed | Section::Read => true,
-        Section::Results | Section::Outputs => true,
-        Section::Earlier | Section::Requests => false,
-        Section::Rules => fact.weight >= 500,
-        Section::Errors => fact.resolved.is_none(),
-        Section::Decisions => fact.weight >= 300,
-        Section::Commands => match fact.kind {
+        DigestSection::Newest
+        | DigestSection::First
+        | DigestSection::Open
+        | DigestSection::Changed
+        | DigestSection::Read => true,
+        DigestSection::Results | DigestSection::Outputs => true,
+        DigestSection::Earlier | DigestSection::Requests => false,
+        DigestSection::Rules => fact.weight >= 500,
+        DigestSection::Errors => fact.resolved.is_none(),
+        DigestSection::Decisions => fact.weight >= 300,
+        DigestSection::Commands => match fact.kind {
             FactKind::Command { exit: Some(code) } if code != 0 => true,
             _ => fact.weight >= 300 || fact.failed,
         },
-        Section::Ids if fact.kind == FactKind::Number => fact.weight >= 350 || fact.count >= 3,
-        Section::Ids => fact.weight >= 400 || (fact.count >= 2 && fact.weight >= 80),
-        Section::Symbols => fact.count >= 3 || (fact.count >= 2 && fact.weight >= 300),
-        Section::Seen => fact.weight >= 500 || (fact.count >= 3 && fact.weight >= 200),
+        DigestSection::Ids if fact.kind == FactKind::Number => fact.weight >= 350 || fact.count >= 3,
+        DigestSection::Ids => fact.weight >= 400 || (fact.count >= 2 && fact.weight >= 80),
+        DigestSection::Symbols => fact.count >= 3 || (fact.count >= 2 && fact.weight >= 300),
+        DigestSection::Seen => fact.weight >= 500 || (fact.count >= 3 && fact.weight >= 200),
     }
 }

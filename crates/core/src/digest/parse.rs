@@ -3,7 +3,7 @@
 //! The mirror of the writer: title, headings, lines. What it cannot place is prose and is kept as prose. It refuses to
 //! take findings from a text that has no title of ours.
 
-use super::fact::{Fact, FactKind, Section};
+use super::fact::{DigestSection, Fact, FactKind};
 use super::gather::ids;
 use super::words::{DIGEST, EARLIER, LEDGER, Language, section};
 use crate::{Seq, Span};
@@ -15,13 +15,13 @@ pub(super) struct Parsed {
     pub(super) span: Option<Span>,
     pub(super) messages: u64,
     pub(super) language: Option<Language>,
-    pub(super) facts: Vec<(Section, Fact)>,
+    pub(super) facts: Vec<(DigestSection, Fact)>,
 }
 
 /// Takes an earlier text apart.
 pub(super) fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut current: Option<Section> = None;
+    let mut current: Option<DigestSection> = None;
     let mut item = String::new();
     let mut ours = false;
     for line in text.lines() {
@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Parsed {
 }
 
 impl Parsed {
-    fn take(&mut self, section: Option<Section>, item: &mut String) {
+    fn take(&mut self, section: Option<DigestSection>, item: &mut String) {
         let text = std::mem::take(item);
         let Some(section) = section.filter(|_| !text.is_empty()) else { return };
         let mut facts = Vec::new();
@@ -87,12 +87,12 @@ fn number(text: &str) -> Option<(u64, &str)> {
 }
 
 /// `text → exit 1 ×3 [resolved @9] (@12, ref=x)`
-fn cited(section: Section, text: &str) -> Option<Fact> {
+fn cited(section: DigestSection, text: &str) -> Option<Fact> {
     let (body, cite) = text.strip_suffix(')')?.rsplit_once(" (@")?;
     let (place, output) = parted(cite.split_once(", ref="), cite);
     let at = place_of(place)?;
     let (body, resolved) = match body.strip_suffix(']').and_then(|body| body.rsplit_once(" [resolved @")) {
-        Some((body, seq)) if section == Section::Errors => (body, Some(seq.parse().ok()?)),
+        Some((body, seq)) if section == DigestSection::Errors => (body, Some(seq.parse().ok()?)),
         _ => (body, None),
     };
     let (body, count) = counted(body);
@@ -100,7 +100,7 @@ fn cited(section: Section, text: &str) -> Option<Fact> {
 }
 
 /// `text ×3 @12 ref=x`
-fn short(section: Section, item: &str) -> Option<Fact> {
+fn short(section: DigestSection, item: &str) -> Option<Fact> {
     let (item, output) = parted(item.rsplit_once(" ref="), item);
     let (body, place) = item.rsplit_once(" @")?;
     let (body, count) = counted(body);
@@ -124,22 +124,22 @@ fn counted(body: &str) -> (&str, u32) {
 }
 
 /// A finding with the kind its section and its look give it.
-fn fact_of(section: Section, body: &str, at: Seq) -> Fact {
+fn fact_of(section: DigestSection, body: &str, at: Seq) -> Fact {
     let (kind, body) = match section {
-        Section::Newest | Section::First | Section::Requests => (FactKind::Request, body),
-        Section::Rules => (FactKind::Rule, body),
-        Section::Open => match body.strip_prefix("[ ] ") {
+        DigestSection::Newest | DigestSection::First | DigestSection::Requests => (FactKind::Request, body),
+        DigestSection::Rules => (FactKind::Rule, body),
+        DigestSection::Open => match body.strip_prefix("[ ] ") {
             Some(todo) => (FactKind::ToDo, todo),
             None => (FactKind::OpenCall, body),
         },
-        Section::Errors => (FactKind::Error, body),
-        Section::Earlier | Section::Decisions => (FactKind::Decision, body),
-        Section::Changed | Section::Read | Section::Seen => (FactKind::Path, body),
-        Section::Results => (FactKind::Number, body),
-        Section::Symbols => (FactKind::Symbol, body),
-        Section::Outputs => (FactKind::Id, body),
-        Section::Ids => (ids::classify(body).map_or(FactKind::Id, |(kind, _)| kind), body),
-        Section::Commands => return command(body, at),
+        DigestSection::Errors => (FactKind::Error, body),
+        DigestSection::Earlier | DigestSection::Decisions => (FactKind::Decision, body),
+        DigestSection::Changed | DigestSection::Read | DigestSection::Seen => (FactKind::Path, body),
+        DigestSection::Results => (FactKind::Number, body),
+        DigestSection::Symbols => (FactKind::Symbol, body),
+        DigestSection::Outputs => (FactKind::Id, body),
+        DigestSection::Ids => (ids::classify(body).map_or(FactKind::Id, |(kind, _)| kind), body),
+        DigestSection::Commands => return command(body, at),
     };
     Fact::new(kind, body, at)
 }

@@ -1,7 +1,7 @@
 //! What a digest promises: bounded, the same each time, cited, in the user's language, lossless over generations.
 
 use super::*;
-use crate::message::{Call, CallKind, Outcome, OutputRef, Part, Role};
+use crate::message::{Call, CallKind, MessagePart, OutputRef, Role, ToolOutcome};
 use proptest::prelude::*;
 
 fn user(text: &str) -> Message {
@@ -16,19 +16,19 @@ fn call(id: &str, name: &str, arguments: &str) -> Message {
     let (id, name, arguments) = (id.to_owned(), name.to_owned(), arguments.to_owned());
     Message::of(
         Role::Assistant,
-        vec![Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })],
+        vec![MessagePart::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })],
     )
 }
 
 fn result(id: &str, text: &str) -> Message {
-    Message::of(Role::Tool, vec![Part::Result(outcome(id, text))])
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome(id, text))])
 }
 
-fn outcome(id: &str, text: &str) -> Outcome {
-    Outcome {
+fn outcome(id: &str, text: &str) -> ToolOutcome {
+    ToolOutcome {
         call_id: id.to_owned(),
         name: None,
-        content: vec![Part::text(text)],
+        content: vec![MessagePart::text(text)],
         is_error: false,
         output_ref: None,
         duration_ms: None,
@@ -170,8 +170,10 @@ fn a_call_is_open_only_until_somebody_speaks_again() {
 fn a_kept_output_is_cited_by_its_ref() {
     let mut kept = outcome("c1", "head … tail");
     kept.output_ref = Some(OutputRef { id: "b3-77".into(), byte_size: None, line_count: None });
-    let messages =
-        [call("c1", "bash", r#"{"command":"make all"}"#), Message::of(Role::Tool, vec![Part::Result(kept)])];
+    let messages = [
+        call("c1", "bash", r#"{"command":"make all"}"#),
+        Message::of(Role::Tool, vec![MessagePart::Result(kept)]),
+    ];
     assert!(digest_of(&messages).text(200).contains("- make all (@1, ref=b3-77)"));
 }
 

@@ -3,7 +3,7 @@
 //! English and Japanese stand side by side here and nowhere else. A cue only says that a sentence may be a rule or a
 //! decision; how much it weighs is the gatherer's business.
 
-use super::fact::Section;
+use super::fact::DigestSection;
 use super::scan::is_japanese;
 use crate::Span;
 
@@ -16,12 +16,12 @@ pub(super) enum Language {
 
 /// How much of each language the user spoke.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Speech {
+pub(super) struct LanguageCount {
     japanese: u64,
     latin: u64,
 }
 
-impl Speech {
+impl LanguageCount {
     /// Listens to what the user said. A Japanese word has about two characters.
     pub(super) fn hear(&mut self, text: &str) {
         let mut in_word = false;
@@ -46,32 +46,32 @@ impl Speech {
 }
 
 /// The headings of all sections, in their order, in English and Japanese.
-const HEADINGS: [(Section, [&str; 2]); 16] = [
-    (Section::Newest, ["Last request in this span", "この範囲の最後の依頼"]),
-    (Section::First, ["First request in this span", "この範囲の最初の依頼"]),
-    (Section::Rules, ["Rules", "守ること"]),
-    (Section::Open, ["Open", "未完了"]),
-    (Section::Earlier, ["Earlier summary", "以前の要約"]),
-    (Section::Errors, ["Errors", "エラー"]),
-    (Section::Changed, ["Files changed", "変更したファイル"]),
-    (Section::Decisions, ["Decisions", "決定"]),
-    (Section::Commands, ["Commands", "コマンド"]),
-    (Section::Results, ["Results", "結果"]),
-    (Section::Read, ["Files read", "読んだファイル"]),
-    (Section::Ids, ["Ids and numbers", "ID と数値"]),
-    (Section::Symbols, ["Symbols", "シンボル"]),
-    (Section::Outputs, ["Kept outputs", "保存した出力"]),
-    (Section::Seen, ["Paths seen", "見たパス"]),
-    (Section::Requests, ["Other requests", "他の依頼"]),
+const HEADINGS: [(DigestSection, [&str; 2]); 16] = [
+    (DigestSection::Newest, ["Last request in this span", "この範囲の最後の依頼"]),
+    (DigestSection::First, ["First request in this span", "この範囲の最初の依頼"]),
+    (DigestSection::Rules, ["Rules", "守ること"]),
+    (DigestSection::Open, ["Open", "未完了"]),
+    (DigestSection::Earlier, ["Earlier summary", "以前の要約"]),
+    (DigestSection::Errors, ["Errors", "エラー"]),
+    (DigestSection::Changed, ["Files changed", "変更したファイル"]),
+    (DigestSection::Decisions, ["Decisions", "決定"]),
+    (DigestSection::Commands, ["Commands", "コマンド"]),
+    (DigestSection::Results, ["Results", "結果"]),
+    (DigestSection::Read, ["Files read", "読んだファイル"]),
+    (DigestSection::Ids, ["Ids and numbers", "ID と数値"]),
+    (DigestSection::Symbols, ["Symbols", "シンボル"]),
+    (DigestSection::Outputs, ["Kept outputs", "保存した出力"]),
+    (DigestSection::Seen, ["Paths seen", "見たパス"]),
+    (DigestSection::Requests, ["Other requests", "他の依頼"]),
 ];
 
 /// The heading of a section.
-pub(super) const fn heading(section: Section, language: Language) -> &'static str {
+pub(super) const fn heading(section: DigestSection, language: Language) -> &'static str {
     HEADINGS[section as usize].1[language as usize]
 }
 
 /// The section under a heading, in either language.
-pub(super) fn section(name: &str) -> Option<(Section, Language)> {
+pub(super) fn section(name: &str) -> Option<(DigestSection, Language)> {
     HEADINGS.into_iter().find_map(|(section, [english, japanese])| match name {
         _ if name == english => Some((section, Language::English)),
         _ if name == japanese => Some((section, Language::Japanese)),
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_language_is_the_one_most_words_are_in() {
-        let mut speech = Speech::default();
+        let mut speech = LanguageCount::default();
         assert_eq!(speech.language(), Language::English);
         speech.hear("src/main.rs の parse 関数を直してください。テストも必ず追加すること。");
         assert_eq!(speech.language(), Language::Japanese);

@@ -3,7 +3,7 @@
 //! Each section writes what its share has room for; what is left over goes to the most important. Lines of several
 //! findings save room where findings are short. It refuses to cut a finding in two, except those kept word for word.
 
-use super::fact::{Fact, FactKind, Section};
+use super::fact::{DigestSection, Fact, FactKind};
 use super::scan::{fold, head_and_tail, stands};
 use super::words::{Language, earlier, heading};
 use crate::meter::Meter;
@@ -13,7 +13,7 @@ const ON_A_LINE: usize = 10;
 
 /// A section with the findings that made it into the text.
 struct Block {
-    section: Section,
+    section: DigestSection,
     /// Each finding written, in order.
     lines: Vec<String>,
 }
@@ -28,7 +28,7 @@ struct Pen {
 /// Writes `sections` under `title`, at most `limit` tokens long.
 pub(super) fn lay_out(
     title: &str,
-    sections: Vec<(Section, Vec<Fact>)>,
+    sections: Vec<(DigestSection, Vec<Fact>)>,
     language: Language,
     meter: Meter,
     limit: u64,
@@ -36,9 +36,12 @@ pub(super) fn lay_out(
     let pen = Pen { language, meter };
     let room = limit.saturating_sub(pen.cost(title));
     let sections = without_told(sections);
-    let wants: Vec<Demand> = sections
+    let wants: Vec<SectionDemand> = sections
         .iter()
-        .map(|(section, facts)| Demand { section: *section, tokens: pen.demand(*section, facts, room) })
+        .map(|(section, facts)| SectionDemand {
+            section: *section,
+            tokens: pen.demand(*section, facts, room),
+        })
         .collect();
     let given = shares(&wants, room);
     let mut page = Page { spent: 0, said: String::new() };
@@ -62,14 +65,17 @@ struct Page {
 
 impl Page {
     /// True when a finding of `section` stands there already and needs no line of its own.
-    fn says(&self, section: Section, fact: &Fact) -> bool {
-        let spare = matches!(section, Section::Rules | Section::Ids | Section::Symbols | Section::Seen);
+    fn says(&self, section: DigestSection, fact: &Fact) -> bool {
+        let spare = matches!(
+            section,
+            DigestSection::Rules | DigestSection::Ids | DigestSection::Symbols | DigestSection::Seen
+        );
         spare && fact.count < 2 && stands(&self.said, &fact.text, "_/-")
     }
 
-    fn add(&mut self, section: Section, item: &str, cost: u64) {
+    fn add(&mut self, section: DigestSection, item: &str, cost: u64) {
         self.spent += cost;
-        if matches!(section, Section::Newest | Section::First | Section::Rules) {
+        if matches!(section, DigestSection::Newest | DigestSection::First | DigestSection::Rules) {
             self.said.push_str(item);
             self.said.push('\n');
         }
@@ -77,14 +83,14 @@ impl Page {
 }
 
 /// Facts that only an earlier summary told need no line of their own while that summary stands in the text.
-fn without_told(mut sections: Vec<(Section, Vec<Fact>)>) -> Vec<(Section, Vec<Fact>)> {
+fn without_told(mut sections: Vec<(DigestSection, Vec<Fact>)>) -> Vec<(DigestSection, Vec<Fact>)> {
     let prose: Vec<String> = sections
         .iter()
-        .filter(|(section, _)| *section == Section::Earlier)
+        .filter(|(section, _)| *section == DigestSection::Earlier)
         .flat_map(|(_, facts)| facts.iter().map(|fact| fold(&fact.text)))
         .collect();
     for (section, facts) in &mut sections {
-        if *section != Section::Earlier {
+        if *section != DigestSection::Earlier {
             facts.retain(|fact| !fact.told || !prose.iter().any(|p| p.contains(&fold(&fact.text))));
         }
     }
@@ -98,12 +104,12 @@ impl Pen {
         self.meter.text(line) + 1
     }
 
-    fn heading(self, section: Section) -> String {
+    fn heading(self, section: DigestSection) -> String {
         format!("## {}", heading(section, self.language))
     }
 
     /// Tokens that a whole section would take, or a little more than `room`.
-    fn demand(self, section: Section, facts: &[Fact], room: u64) -> u64 {
+    fn demand(self, section: DigestSection, facts: &[Fact], room: u64) -> u64 {
         let mut tokens = 0;
         for fact in facts.iter().take_while(|fact| !fact.soft) {
             if tokens > room {
@@ -117,7 +123,7 @@ impl Pen {
     /// As much of a section as `share` tokens hold, and the findings that were not looked at.
     fn block<'f>(
         self,
-        section: Section,
+        section: DigestSection,
         facts: &'f [Fact],
         share: u64,
         page: &mut Page,
@@ -168,7 +174,7 @@ impl Pen {
     }
 
     /// A finding kept word for word, shortened to `room` tokens.
-    fn cut(self, section: Section, fact: &Fact, room: u64) -> Option<String> {
+    fn cut(self, section: DigestSection, fact: &Fact, room: u64) -> Option<String> {
         let (full, mut chars) = (self.cost(&self.item(section, fact)).max(1), fact.text.chars().count());
         chars = (chars as u64 * room / full) as usize;
         while chars >= 8 {
@@ -183,7 +189,7 @@ impl Pen {
     }
 
     /// A finding as it stands in the text.
-    fn item(self, section: Section, fact: &Fact) -> String {
+    fn item(self, section: DigestSection, fact: &Fact) -> String {
         if section.is_list() && can_share(&fact.text) {
             return self.short(fact);
         }
@@ -232,9 +238,9 @@ fn times(fact: &Fact) -> String {
     if fact.count > 1 { format!(" ×{}", fact.count) } else { String::new() }
 }
 
-fn marked(section: Section, fact: &Fact) -> String {
+fn marked(section: DigestSection, fact: &Fact) -> String {
     match (section, fact.kind) {
-        (Section::Open, FactKind::ToDo) => format!("[ ] {}", fact.text),
+        (DigestSection::Open, FactKind::ToDo) => format!("[ ] {}", fact.text),
         _ => fact.text.clone(),
     }
 }
@@ -302,27 +308,27 @@ const LEAST: u64 = 22;
 
 /// What a section would take, in tokens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Demand {
-    pub(super) section: Section,
+pub(super) struct SectionDemand {
+    pub(super) section: DigestSection,
     pub(super) tokens: u64,
 }
 
 /// The parts of the room that sections take when all want more than there is.
-const fn part(section: Section) -> u64 {
+const fn part(section: DigestSection) -> u64 {
     match section {
-        Section::Earlier => 30,
-        Section::Newest | Section::Changed | Section::Commands => 13,
-        Section::Rules | Section::First | Section::Read => 11,
-        Section::Errors => 10,
-        Section::Open | Section::Ids => 9,
-        Section::Decisions => 7,
-        Section::Symbols | Section::Seen => 6,
-        Section::Results | Section::Outputs | Section::Requests => 4,
+        DigestSection::Earlier => 30,
+        DigestSection::Newest | DigestSection::Changed | DigestSection::Commands => 13,
+        DigestSection::Rules | DigestSection::First | DigestSection::Read => 11,
+        DigestSection::Errors => 10,
+        DigestSection::Open | DigestSection::Ids => 9,
+        DigestSection::Decisions => 7,
+        DigestSection::Symbols | DigestSection::Seen => 6,
+        DigestSection::Results | DigestSection::Outputs | DigestSection::Requests => 4,
     }
 }
 
 /// Tokens for each demand, in the order given, which is the order of importance; 0 for those that get nothing.
-pub(super) fn shares(demands: &[Demand], room: u64) -> Vec<u64> {
+pub(super) fn shares(demands: &[SectionDemand], room: u64) -> Vec<u64> {
     for kept in (1..=demands.len()).rev() {
         let mut given = fill(&demands[..kept], room);
         let fits = given.iter().zip(demands).all(|(given, demand)| *given >= demand.tokens.min(LEAST));
@@ -335,13 +341,13 @@ pub(super) fn shares(demands: &[Demand], room: u64) -> Vec<u64> {
 }
 
 /// Small demands are met in full; the others share what is left by their parts.
-fn fill(demands: &[Demand], room: u64) -> Vec<u64> {
+fn fill(demands: &[SectionDemand], room: u64) -> Vec<u64> {
     let mut given: Vec<Option<u64>> = vec![None; demands.len()];
     loop {
         let left = room.saturating_sub(given.iter().flatten().sum());
         let waiting = || demands.iter().enumerate().filter(|(i, _)| given[*i].is_none());
         let parts: u64 = waiting().map(|(_, demand)| part(demand.section)).sum();
-        let share = |demand: &Demand| left * part(demand.section) / parts.max(1);
+        let share = |demand: &SectionDemand| left * part(demand.section) / parts.max(1);
         let met: Vec<usize> = waiting().filter(|(_, d)| d.tokens <= share(d)).map(|(i, _)| i).collect();
         if met.is_empty() {
             return demands
@@ -360,13 +366,17 @@ fn fill(demands: &[Demand], room: u64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    fn demands(of: &[(Section, u64)]) -> Vec<Demand> {
-        of.iter().map(|(section, tokens)| Demand { section: *section, tokens: *tokens }).collect()
+    fn demands(of: &[(DigestSection, u64)]) -> Vec<SectionDemand> {
+        of.iter().map(|(section, tokens)| SectionDemand { section: *section, tokens: *tokens }).collect()
     }
 
     #[test]
     fn small_demands_are_met_and_the_rest_is_shared() {
-        let demands = demands(&[(Section::Newest, 1000), (Section::Rules, 30), (Section::Read, 1000)]);
+        let demands = demands(&[
+            (DigestSection::Newest, 1000),
+            (DigestSection::Rules, 30),
+            (DigestSection::Read, 1000),
+        ]);
         let given = shares(&demands, 500);
         assert_eq!(given[1], 30);
         assert!(given[0] > given[2] && given.iter().sum::<u64>() <= 500 && given.iter().sum::<u64>() > 480);
@@ -374,7 +384,11 @@ mod tests {
 
     #[test]
     fn when_room_is_short_the_least_important_get_nothing() {
-        let demands = demands(&[(Section::Newest, 1000), (Section::Rules, 1000), (Section::Requests, 1000)]);
+        let demands = demands(&[
+            (DigestSection::Newest, 1000),
+            (DigestSection::Rules, 1000),
+            (DigestSection::Requests, 1000),
+        ]);
         assert_eq!(shares(&demands, 40), [40, 0, 0]);
         assert_eq!(shares(&demands, 60)[2], 0);
     }

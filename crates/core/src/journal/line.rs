@@ -4,9 +4,9 @@
 //! over fields it does not know: a later minor version may add some, and a line is never written again.
 
 use super::{Anchor, Chronicle, Close, Edit, EditKind, Entry, Record, Reply, Sent, Setup, Share, Slice};
-use crate::message::{Message, Part};
+use crate::message::{Message, MessagePart};
 use crate::openai::{self, BadMessage};
-use crate::raw::{BadField, Object, Raw};
+use crate::raw::{BadField, RawJson, RawObject};
 use crate::{Seq, ThreadId};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub enum BadLine {
 
 /// Writes `record` as one line, line break included.
 pub fn encode(record: &Record) -> Vec<u8> {
-    let mut line = Line::begin(record.seq);
+    let mut line = LineWriter::begin(record.seq);
     match &record.entry {
         Entry::Message(message, reply) => line.message(message, reply.as_ref()),
         Entry::Setup(setup) => line.setup(setup),
@@ -59,9 +59,9 @@ pub fn encode(record: &Record) -> Vec<u8> {
 }
 
 /// A line in the making: `{"seq":N` and then fields.
-pub(crate) struct Line(Vec<u8>);
+pub(crate) struct LineWriter(Vec<u8>);
 
-impl Line {
+impl LineWriter {
     pub(crate) fn begin(seq: Seq) -> Self {
         Self(format!("{{\"seq\":{seq}").into_bytes())
     }
@@ -157,9 +157,9 @@ impl Line {
     }
 
     /// Calls go to `tool_calls` when they stand last, as they do in the chat API; otherwise in their place.
-    fn content_and_calls(&mut self, parts: &[Part]) -> &mut Self {
-        let first = parts.iter().position(|p| matches!(p, Part::Call(_))).unwrap_or(parts.len());
-        if !parts[first..].iter().all(|p| matches!(p, Part::Call(_))) {
+    fn content_and_calls(&mut self, parts: &[MessagePart]) -> &mut Self {
+        let first = parts.iter().position(|p| matches!(p, MessagePart::Call(_))).unwrap_or(parts.len());
+        if !parts[first..].iter().all(|p| matches!(p, MessagePart::Call(_))) {
             return self.content(parts);
         }
         if first == 0 && !parts.is_empty() {
@@ -177,14 +177,14 @@ impl Line {
         self
     }
 
-    fn part_call(&mut self, part: &Part) {
-        if let Part::Call(call) = part {
+    fn part_call(&mut self, part: &MessagePart) {
+        if let MessagePart::Call(call) = part {
             let _ = openai::write_call(call, &mut self.0);
         }
     }
 
-    fn content(&mut self, parts: &[Part]) -> &mut Self {
-        if let [Part::Text { text, extra: None }] = parts {
+    fn content(&mut self, parts: &[MessagePart]) -> &mut Self {
+        if let [MessagePart::Text { text, extra: None }] = parts {
             return self.field("content", text);
         }
         self.0.extend_from_slice(b",\"content\":[");
@@ -198,26 +198,26 @@ impl Line {
         self
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &MessagePart) {
         match part {
-            Part::Text { text, extra: None } => self.typed("text").field("text", text),
-            Part::Text { text, extra: Some(extra) } => {
+            MessagePart::Text { text, extra: None } => self.typed("text").field("text", text),
+            MessagePart::Text { text, extra: Some(extra) } => {
                 self.typed("marked_text").field("text", text).splice(extra)
             }
-            Part::Image { source, detail } => {
+            MessagePart::Image { source, detail } => {
                 self.typed("image").splice(source).maybe("detail", detail.as_ref())
             }
-            Part::Reasoning { text, signature } => {
+            MessagePart::Reasoning { text, signature } => {
                 self.typed("reasoning").field("text", text).maybe("signature", signature.as_ref())
             }
-            Part::Opaque(opaque) => self.typed("opaque").splice(opaque),
-            Part::Call(_) => {
+            MessagePart::Opaque(opaque) => self.typed("opaque").splice(opaque),
+            MessagePart::Call(_) => {
                 self.typed("tool_call").0.extend_from_slice(b",\"call\":");
                 self.part_call(part);
                 &mut *self
             }
             // `admit` lets a result stand only as the one part of a tool's message.
-            Part::Result(_) => self.typed("text").field("text", ""),
+            MessagePart::Result(_) => self.typed("text").field("text", ""),
         };
         self.0.push(b'}');
     }
@@ -231,7 +231,7 @@ impl Line {
 
 /// Reads one line, with or without its line break.
 pub fn decode(line: &str) -> Result<Record, BadLine> {
-    let object = Object::parse(line).map_err(|e| BadLine::Json(e.to_string()))?;
+    let object = RawObject::parse(line).map_err(|e| BadLine::Json(e.to_string()))?;
     Ok(Record {
         seq: need(&object, "seq")?,
         timestamp: object.read("timestamp")?.unwrap_or_default(),
@@ -240,7 +240,7 @@ pub fn decode(line: &str) -> Result<Record, BadLine> {
     })
 }
 
-fn need<'a, T: serde::Deserialize<'a>>(object: &Object<'a>, key: &'static str) -> Result<T, BadLine> {
+fn need<'a, T: serde::Deserialize<'a>>(object: &RawObject<'a>, key: &'static str) -> Result<T, BadLine> {
     object.read(key)?.ok_or(BadLine::Missing(key))
 }
 
@@ -249,7 +249,7 @@ fn whole<'a, T: serde::Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {
     serde_json::from_str(line).map_err(|e| BadLine::Json(e.to_string()))
 }
 
-fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
+fn decode_entry(object: &RawObject<'_>, line: &str) -> Result<Entry, BadLine> {
     if object.get("role").is_some() {
         return decode_message(object);
     }
@@ -257,8 +257,8 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
     Ok(match op.as_str() {
         "setup" => Entry::Setup(Setup {
             system: object.read("system")?,
-            tools: object.get("tools").map(Raw::from_value),
-            params: object.get("params").map(Raw::from_value),
+            tools: object.get("tools").map(RawJson::from_value),
+            params: object.get("params").map(RawJson::from_value),
             dialect: object.read("dialect")?,
         }),
         "revert" => Entry::Revert { target: need(object, "target")? },
@@ -288,7 +288,7 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
         "heard" => Entry::Heard { from: thread(object, "from")?, upto: need(object, "upto")? },
         "note" => Entry::Note {
             about: need(object, "about")?,
-            value: object.get("value").map(Raw::from_value).ok_or(BadLine::Missing("value"))?,
+            value: object.get("value").map(RawJson::from_value).ok_or(BadLine::Missing("value"))?,
         },
         other => match EditKind::named(other) {
             Some(kind) => Entry::Edit(decode_edit(object, kind)?),
@@ -297,12 +297,12 @@ fn decode_entry(object: &Object<'_>, line: &str) -> Result<Entry, BadLine> {
     })
 }
 
-fn thread(object: &Object<'_>, key: &'static str) -> Result<ThreadId, BadLine> {
+fn thread(object: &RawObject<'_>, key: &'static str) -> Result<ThreadId, BadLine> {
     let name: String = need(object, key)?;
     ThreadId::new(name).map_err(|bad| BadField { key: key.into(), why: bad.to_string() }.into())
 }
 
-fn decode_share(object: &Object<'_>) -> Result<Share, BadLine> {
+fn decode_share(object: &RawObject<'_>) -> Result<Share, BadLine> {
     let slices: Vec<&RawValue> = need(object, "slices")?;
     let slices = slices.into_iter().enumerate();
     Ok(Share {
@@ -319,7 +319,7 @@ fn decode_share(object: &Object<'_>) -> Result<Share, BadLine> {
 /// Reads slice `i`; what is wrong in it is said with its place, such as `slices[1].ratio`.
 fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
     let place = |key: &str, why: String| BadLine::Field(BadField { key: format!("slices[{i}]{key}"), why });
-    let object = Object::parse(json.get()).map_err(|e| place("", e.to_string()))?;
+    let object = RawObject::parse(json.get()).map_err(|e| place("", e.to_string()))?;
     let read = || {
         Ok(Slice {
             thread: thread(&object, "thread")?,
@@ -338,7 +338,7 @@ fn decode_slice(i: usize, json: &RawValue) -> Result<Slice, BadLine> {
     })
 }
 
-fn decode_edit(object: &Object<'_>, kind: EditKind) -> Result<Edit, BadLine> {
+fn decode_edit(object: &RawObject<'_>, kind: EditKind) -> Result<Edit, BadLine> {
     Ok(Edit {
         kind,
         hide: object.read("hide")?.unwrap_or_default(),
@@ -348,10 +348,10 @@ fn decode_edit(object: &Object<'_>, kind: EditKind) -> Result<Edit, BadLine> {
     })
 }
 
-fn decode_message(object: &Object<'_>) -> Result<Entry, BadLine> {
-    let mut message = openai::from_object(object, openai::Form::Journal)?;
+fn decode_message(object: &RawObject<'_>) -> Result<Entry, BadLine> {
+    let mut message = openai::from_object(object, openai::MessageForm::Journal)?;
     if let Some(extra) = object.get("extra") {
-        let extra = Object::parse(extra.get()).map_err(|e| BadLine::Json(e.to_string()))?;
+        let extra = RawObject::parse(extra.get()).map_err(|e| BadLine::Json(e.to_string()))?;
         message.extra = Some(openai::read_opaque(&extra)?);
     }
     Ok(Entry::Message(message, object.read::<Reply>("reply")?))

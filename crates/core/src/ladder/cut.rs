@@ -1,20 +1,20 @@
 //! Which blocks leave: everything between the beginning and the last units.
 
-use super::{Scene, Step, marker};
-use crate::budget::{Keep, Rule, share};
-use crate::head::{Kind, Source};
+use super::{LadderStep, Scene, marker};
+use crate::budget::{BudgetRule, KeepRule, share};
+use crate::head::{EntrySource, Kind};
 use crate::journal::Entry;
-use crate::thread::Status;
-use crate::view::{Item, What, subtract};
+use crate::thread::ThreadStatus;
+use crate::view::{ItemSource, ShownItem, subtract};
 use crate::{Seq, Span, View};
 
 /// Fewer tokens hold no summary.
 const SHORTEST: u64 = 64;
 
-impl<S: Source + ?Sized> Scene<'_, S> {
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// A summary in place of everything that is not kept; `None` when that would free less than `gain`, or stand for
     /// fewer than `messages`: a summary of little else than a summary tells nothing new.
-    pub(super) fn condense(&self, gain: u64, messages: u32) -> Option<Step> {
+    pub(super) fn condense(&self, gain: u64, messages: u32) -> Option<LadderStep> {
         let cut = self.tail(self.budget.summary());
         let row = &self.blocks.row[..cut];
         let said: u32 = row.iter().filter(|block| !block.summary).map(|block| block.messages).sum();
@@ -24,7 +24,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
             return None;
         }
         let hide = self.blocks.spans(self.leaving(0..cut));
-        (!hide.is_empty()).then_some(Step::Condense { hide, limit })
+        (!hide.is_empty()).then_some(LadderStep::Condense { hide, limit })
     }
 
     /// Where the kept end begins: as the policy says, but never so long that the low mark cannot be reached, and
@@ -34,9 +34,9 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         let all: u64 = row.iter().map(|block| block.free).sum();
         let fixed = self.tokens() - all;
         let most = match self.budget.policy.keep {
-            Keep::Share(_) => self.budget.low,
+            KeepRule::Share(_) => self.budget.low,
             // Those who count messages or turns come down just enough not to act again at once.
-            Keep::Messages(_) | Keep::Turns(_) => self.budget.act_at.saturating_sub(1),
+            KeepRule::Messages(_) | KeepRule::Turns(_) => self.budget.act_at.saturating_sub(1),
         };
         let room = most.saturating_sub(fixed + summary);
         let wanted = self.wanted();
@@ -57,7 +57,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     pub(super) fn spare(&self) -> usize {
         let most = share(self.budget.own(), 0.25);
         match (self.verdict.rule, self.budget.tools) {
-            (Rule::ToolBudget, Some(tools)) => self.last(most.min(tools / 4)),
+            (BudgetRule::ToolBudget, Some(tools)) => self.last(most.min(tools / 4)),
             _ => self.last(most),
         }
     }
@@ -79,7 +79,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         let from_end =
             |enough: &mut dyn FnMut(usize) -> bool| (0..row.len()).rev().find(|&i| enough(i)).unwrap_or(0);
         match self.budget.policy.keep {
-            Keep::Messages(n) => {
+            KeepRule::Messages(n) => {
                 let mut left = u64::from(n);
                 from_end(&mut |i| {
                     // What stays anyway is a message too.
@@ -87,17 +87,17 @@ impl<S: Source + ?Sized> Scene<'_, S> {
                     left == 0
                 })
             }
-            Keep::Turns(n) => {
+            KeepRule::Turns(n) => {
                 let mut left = n;
                 from_end(&mut |i| {
                     left = left.saturating_sub(u32::from(row[i].begins_turn));
                     left == 0
                 })
             }
-            Keep::Share(of) => {
+            KeepRule::Share(of) => {
                 // Who condenses by hand wants it done, however much room there is.
                 let whole = match self.verdict.rule {
-                    Rule::ByHand => self.budget.own().min(self.tokens() - self.view.weight().above),
+                    BudgetRule::ByHand => self.budget.own().min(self.tokens() - self.view.weight().above),
                     _ => self.budget.own(),
                 };
                 self.last(share(whole, of))
@@ -113,7 +113,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
 
     /// A marker in place of the oldest, and of the marker before it, down to the low mark; summaries stay. `None` when
     /// that is not enough.
-    pub(super) fn truncate_to_low(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn truncate_to_low(&self) -> Result<Option<LadderStep>, S::Error> {
         let row = &self.blocks.row;
         let last = row.len().saturating_sub(1);
         let mut tokens = self.tokens();
@@ -129,7 +129,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     /// A marker in place of everything but the last block, summaries too.
-    pub(super) fn truncate_rest(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn truncate_rest(&self) -> Result<Option<LadderStep>, S::Error> {
         let last = self.blocks.row.len().saturating_sub(1);
         self.leave_out(&self.leaving(0..last).collect::<Vec<_>>())
     }
@@ -147,7 +147,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     /// A marker in place of half of the messages after the first, an even number of them; summaries stay.
-    pub(super) fn truncate_half(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn truncate_half(&self) -> Result<Option<LadderStep>, S::Error> {
         let row = &self.blocks.row;
         let markers = row.iter().filter(|block| block.marker).count() as u64;
         let visible = self.view.weight().items.saturating_sub(1 + markers);
@@ -167,7 +167,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     /// A marker in place of everything before the last `turns` turns.
-    pub(super) fn truncate_turns(&self, turns: u32) -> Result<Option<Step>, S::Error> {
+    pub(super) fn truncate_turns(&self, turns: u32) -> Result<Option<LadderStep>, S::Error> {
         let begins = (0..self.blocks.row.len()).rev().filter(|&i| self.blocks.row[i].begins_turn);
         let Some(cut) = begins.take(turns.max(1) as usize).last() else { return Ok(None) };
         let gone: Vec<usize> = self.leaving(0..cut).collect();
@@ -177,12 +177,12 @@ impl<S: Source + ?Sized> Scene<'_, S> {
     }
 
     /// A marker in place of everything that may leave, the last block too.
-    pub(super) fn truncate_all(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn truncate_all(&self) -> Result<Option<LadderStep>, S::Error> {
         self.leave_out(&self.leaving(0..self.blocks.row.len()).collect::<Vec<_>>())
     }
 
     /// `None` when the marker would be no smaller than what it stands for.
-    fn leave_out(&self, blocks: &[usize]) -> Result<Option<Step>, S::Error> {
+    fn leave_out(&self, blocks: &[usize]) -> Result<Option<LadderStep>, S::Error> {
         let hide = self.blocks.spans(blocks.iter().copied());
         if hide.is_empty() {
             return Ok(None);
@@ -190,7 +190,7 @@ impl<S: Source + ?Sized> Scene<'_, S> {
         let free: u64 = blocks.iter().map(|&i| self.blocks.row[i].free).sum();
         let marker = self.marker(&hide)?;
         let gains = free > u64::from(self.meter.said(&marker));
-        Ok(gains.then_some(Step::Truncate { hide, marker }))
+        Ok(gains.then_some(LadderStep::Truncate { hide, marker }))
     }
 }
 
@@ -230,29 +230,29 @@ pub struct Blocks {
     /// Tokens of pinned items.
     pub pinned: u64,
     /// The first request.
-    pub first: Option<Item>,
+    pub first: Option<ShownItem>,
     /// The newest message of the user.
-    pub newest: Option<Item>,
+    pub newest: Option<ShownItem>,
     /// Outputs of tools, oldest first, whole or in part.
-    pub outputs: Vec<Item>,
+    pub outputs: Vec<ShownItem>,
 }
 
 impl Blocks {
     /// The blocks of `view`.
-    pub fn of<S: Source + ?Sized>(view: &View, source: &S) -> Result<Self, S::Error> {
+    pub fn of<S: EntrySource + ?Sized>(view: &View, source: &S) -> Result<Self, S::Error> {
         let items = view.items(source)?;
         let mut kinds = Vec::with_capacity(items.len());
         for item in &items {
             kinds.push(match item.what {
-                What::Shown => None,
-                What::Said(kind) => Some(kind),
-                What::Replaced(_) => Some(source.head(item.seq)?.kind),
+                ItemSource::Shown => None,
+                ItemSource::Said(kind) => Some(kind),
+                ItemSource::Replaced(_) => Some(source.head(item.seq)?.kind),
             });
         }
         let mut blocks = Self::default();
         let leading = kinds.iter().take_while(|kind| **kind == Some(Kind::System)).count();
         let is_user = |kind: &Option<Kind>| *kind == Some(Kind::User);
-        let pinned = |item: &Item| view.is_pinned(item.seq);
+        let pinned = |item: &ShownItem| view.is_pinned(item.seq);
         let first = kinds.iter().position(is_user);
         let newest = kinds.iter().rposition(is_user);
         let mut open = vec![false; items.len()];
@@ -332,9 +332,9 @@ impl Blocks {
 }
 
 /// True when the child thread that was anchored at `first` is at work or waits.
-fn is_open<S: Source + ?Sized>(view: &View, source: &S, first: Seq) -> Result<bool, S::Error> {
+fn is_open<S: EntrySource + ?Sized>(view: &View, source: &S, first: Seq) -> Result<bool, S::Error> {
     Ok(match source.record(view.anchor(first))?.entry {
-        Entry::Anchor(anchor) => Status::from(anchor.ending).is_open(),
+        Entry::Anchor(anchor) => ThreadStatus::from(anchor.ending).is_open(),
         _ => false,
     })
 }

@@ -4,13 +4,13 @@
 //! answer to the same question. Then the oldest. Enough at once to come down to the mark, because each edit breaks the
 //! prefix that the provider has cached; and none at all when it is not worth that.
 
-use super::{Rung, Scene, Step, placeholder};
+use super::{LadderStep, Rung, Scene, placeholder};
 use crate::budget::share;
-use crate::clip::{Limits, clip};
-use crate::head::Source;
+use crate::clip::{ClipLimits, clip};
+use crate::head::EntrySource;
 use crate::journal::{Entry, Replace};
 use crate::message::{Call, Message};
-use crate::view::Item;
+use crate::view::ShownItem;
 use crate::{Meter, Seq};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,19 +24,19 @@ const FILE_KEYS: [&str; 8] =
 
 /// An output that may become a placeholder.
 struct Candidate {
-    item: Item,
+    item: ShownItem,
     replace: Replace,
     stale: bool,
 }
 
-impl<S: Source + ?Sized> Scene<'_, S> {
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// What must leave when only the outputs take too much: half of what they may have.
     pub(super) fn tool_gain(&self) -> u64 {
         self.budget.tools.map_or(1, |tools| self.verdict.tool_tokens.saturating_sub(tools / 4))
     }
 
     /// Placeholders for old outputs; `None` when they would free less than `gain`.
-    pub(super) fn trim(&self, gain: u64) -> Result<Option<Step>, S::Error> {
+    pub(super) fn trim(&self, gain: u64) -> Result<Option<LadderStep>, S::Error> {
         let most: u64 = self.old_outputs().map(|item| u64::from(item.tokens)).sum();
         if most < gain {
             return Ok(None);
@@ -53,11 +53,12 @@ impl<S: Source + ?Sized> Scene<'_, S> {
             replace.push(candidate.replace);
         }
         replace.sort_by_key(|replace| replace.seq);
-        Ok((freed >= gain && !replace.is_empty()).then_some(Step::Replace { rung: Rung::Trim, replace }))
+        Ok((freed >= gain && !replace.is_empty())
+            .then_some(LadderStep::Replace { rung: Rung::Trim, replace }))
     }
 
     /// Outputs before the end that is spared.
-    fn old_outputs(&self) -> impl Iterator<Item = &Item> {
+    fn old_outputs(&self) -> impl Iterator<Item = &ShownItem> {
         let before = self.spared();
         self.blocks.outputs.iter().filter(move |item| item.seq < before && item.tokens >= SMALL)
     }
@@ -164,38 +165,38 @@ const LONGEST: u64 = 16;
 /// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
 const ROUNDS: u32 = 10;
 
-impl<S: Source + ?Sized> Scene<'_, S> {
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// Recent outputs that take more than a quarter of what is usable by themselves: they are cut first, so that one of them
     /// does not push everything else out.
-    pub(super) fn clip_large(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn clip_large(&self) -> Result<Option<LadderStep>, S::Error> {
         let cap = share(self.budget.own(), 0.25);
         // Older ones become placeholders, where the policy trims.
         let from = if self.budget.policy.rungs.trim { self.spared() } else { 0 };
-        let is_large = |item: &&Item| item.seq >= from && u64::from(item.tokens) > cap;
-        let large: Vec<Item> = self.blocks.outputs.iter().filter(is_large).copied().collect();
+        let is_large = |item: &&ShownItem| item.seq >= from && u64::from(item.tokens) > cap;
+        let large: Vec<ShownItem> = self.blocks.outputs.iter().filter(is_large).copied().collect();
         self.clip_to(&large, cap)
     }
 
     /// Outputs that are still shown, each cut to an equal share of the room there is.
-    pub(super) fn clip_outputs(&self) -> Result<Option<Step>, S::Error> {
+    pub(super) fn clip_outputs(&self) -> Result<Option<LadderStep>, S::Error> {
         self.clip_items(&self.blocks.outputs)
     }
 
     /// The first request and the newest message of the user, cut to the room there is.
-    pub(super) fn clip_requests(&self) -> Result<Option<Step>, S::Error> {
-        let mut requests: Vec<Item> = self.blocks.first.into_iter().chain(self.blocks.newest).collect();
+    pub(super) fn clip_requests(&self) -> Result<Option<LadderStep>, S::Error> {
+        let mut requests: Vec<ShownItem> = self.blocks.first.into_iter().chain(self.blocks.newest).collect();
         requests.dedup();
         self.clip_items(&requests)
     }
 
     /// Items cut so that all of them fit beside the rest.
-    fn clip_items(&self, items: &[Item]) -> Result<Option<Step>, S::Error> {
+    fn clip_items(&self, items: &[ShownItem]) -> Result<Option<LadderStep>, S::Error> {
         let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
         let rest = self.tokens() - all;
         self.clip_to(items, level(items, self.budget.usable.saturating_sub(rest)))
     }
 
-    fn clip_to(&self, items: &[Item], cap: u64) -> Result<Option<Step>, S::Error> {
+    fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
         let mut replace = Vec::new();
         for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
             let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
@@ -205,12 +206,12 @@ impl<S: Source + ?Sized> Scene<'_, S> {
             }
         }
         replace.sort_by_key(|replace| replace.seq);
-        Ok((!replace.is_empty()).then_some(Step::Replace { rung: Rung::Clip, replace }))
+        Ok((!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace }))
     }
 }
 
 /// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
-fn level(items: &[Item], room: u64) -> u64 {
+fn level(items: &[ShownItem], room: u64) -> u64 {
     let mut sizes: Vec<u64> = items.iter().map(|item| u64::from(item.tokens)).collect();
     sizes.sort_unstable();
     let mut room = room;
@@ -239,7 +240,7 @@ pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Re
             break;
         }
         let bytes = least.midpoint(most);
-        let limits = Limits { max_message_bytes: bytes, max_line_length: bytes };
+        let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
         let fits = clip(&words, &limits, name).and_then(|text| {
             let tokens = meter.message(&message.saying(&text));
             (u64::from(tokens) <= cap).then_some(Replace { seq, text, tokens })

@@ -4,8 +4,8 @@
 //! algorithm run literally, lowest rank first, which shares no code with the counter that the meter uses.
 
 use super::*;
-use crate::message::{Call, CallKind, ImageSource, Opaque, Outcome, Part, Role};
-use crate::raw::Raw;
+use crate::message::{Call, CallKind, ImageSource, MessagePart, Opaque, Role, ToolOutcome};
+use crate::raw::RawJson;
 use proptest::prelude::*;
 
 const EXACT: [Meter; 2] = [Meter::O200k, Meter::Cl100k];
@@ -49,8 +49,8 @@ fn check_text(text: &str, o200k: u64, cl100k: u64) {
     }
 }
 
-fn outcome(content: Vec<Part>, is_error: bool) -> Message {
-    let outcome = Outcome {
+fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
+    let outcome = ToolOutcome {
         call_id: "call_1".into(),
         name: None,
         content,
@@ -59,7 +59,7 @@ fn outcome(content: Vec<Part>, is_error: bool) -> Message {
         duration_ms: None,
         interrupted: false,
     };
-    Message::of(Role::Tool, vec![Part::Result(outcome)])
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }
 
 fn call() -> Message {
@@ -70,16 +70,16 @@ fn call() -> Message {
         kind: CallKind::Function,
         extra: None,
     };
-    Message::of(Role::Assistant, vec![Part::Call(call)])
+    Message::of(Role::Assistant, vec![MessagePart::Call(call)])
 }
 
-fn picture(url: &str) -> Part {
-    Part::Image { source: ImageSource::Url { url: url.into() }, detail: None }
+fn picture(url: &str) -> MessagePart {
+    MessagePart::Image { source: ImageSource::Url { url: url.into() }, detail: None }
 }
 
-fn stored(byte_size: u64) -> Part {
+fn stored(byte_size: u64) -> MessagePart {
     let source = ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size };
-    Part::Image { source, detail: None }
+    MessagePart::Image { source, detail: None }
 }
 
 fn check_message(message: &Message, expect: [u32; 5]) {
@@ -133,8 +133,8 @@ fn messages_count_part_by_part() {
     check_message(&Message::of(Role::User, vec![]), [4, 4, 0, 0, 0]);
     check_message(&Message::text(Role::User, "Hello world"), [6, 6, 2, 3, 3]);
     check_message(&call(), [19, 18, 8, 8, 23]);
-    check_message(&outcome(vec![Part::text("no such file")], false), [14, 14, 3, 3, 15]);
-    let failed = outcome(vec![Part::text("no such file"), stored(6)], true);
+    check_message(&outcome(vec![MessagePart::text("no such file")], false), [14, 14, 3, 3, 15]);
+    let failed = outcome(vec![MessagePart::text("no such file"), stored(6)], true);
     check_message(&failed, [20, 20, 3, 3, 27]);
 }
 
@@ -150,11 +150,11 @@ fn images_count_by_the_root_of_their_encoded_length() {
 
 #[test]
 fn what_only_a_dialect_knows_is_counted_by_the_exact_meters_alone() {
-    let opaque = || Opaque { dialect: "x".into(), json: Raw::parse(r#"{"a":1}"#).unwrap() };
+    let opaque = || Opaque { dialect: "x".into(), json: RawJson::parse(r#"{"a":1}"#).unwrap() };
     let json = Meter::O200k.text(r#"{"a":1}"#) as u32;
-    let thought = Part::Reasoning { text: "Hello world".into(), signature: Some("QUJD".repeat(99)) };
-    let text = Part::Text { text: String::new(), extra: Some(opaque()) };
-    let mut message = Message::of(Role::Assistant, vec![thought, text, Part::Opaque(opaque())]);
+    let thought = MessagePart::Reasoning { text: "Hello world".into(), signature: Some("QUJD".repeat(99)) };
+    let text = MessagePart::Text { text: String::new(), extra: Some(opaque()) };
+    let mut message = Message::of(Role::Assistant, vec![thought, text, MessagePart::Opaque(opaque())]);
     message.extra = Some(opaque());
     check_message(&message, [4 + 2 + 3 * json, 4 + 2 + 3 * json, 0, 0, 0]);
     message.name = Some("Hello world".into());
@@ -163,7 +163,7 @@ fn what_only_a_dialect_knows_is_counted_by_the_exact_meters_alone() {
 
 #[test]
 fn a_setup_is_its_system_prompt_and_its_tools() {
-    let raw = |text: &str| Some(Raw::parse(text).unwrap());
+    let raw = |text: &str| Some(RawJson::parse(text).unwrap());
     let params = raw(r#"{"temperature":0.2}"#);
     let setup = Setup { params: params.clone(), ..Setup::default() };
     assert_eq!(Meter::ALL.map(|meter| meter.setup(&setup)), [0; 5]);

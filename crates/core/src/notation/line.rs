@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 /// What of a token may give way when the line is too long.
 #[derive(Clone, Debug)]
-pub(super) enum Body<'a> {
+pub(super) enum TokenBody<'a> {
     /// Words, drawn in quotes.
     Text(Cow<'a, str>),
     /// JSON, drawn as it is.
@@ -16,22 +16,22 @@ pub(super) enum Body<'a> {
 
 /// A word, and behind it what may give way.
 #[derive(Clone, Debug)]
-pub(super) struct Token<'a> {
+pub(super) struct NotationToken<'a> {
     /// Stands as it is.
     pub(super) lead: Cow<'a, str>,
     /// Follows without a space.
-    pub(super) body: Option<Body<'a>>,
+    pub(super) body: Option<TokenBody<'a>>,
     /// Ends the token.
     pub(super) tail: String,
 }
 
 /// One line, token by token.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line<'a>(pub(super) Vec<Token<'a>>);
+pub(super) struct NotationLine<'a>(pub(super) Vec<NotationToken<'a>>);
 
-impl<'a> Line<'a> {
-    fn push(&mut self, lead: impl Into<Cow<'a, str>>, body: Option<Body<'a>>) -> &mut Self {
-        self.0.push(Token { lead: lead.into(), body, tail: String::new() });
+impl<'a> NotationLine<'a> {
+    fn push(&mut self, lead: impl Into<Cow<'a, str>>, body: Option<TokenBody<'a>>) -> &mut Self {
+        self.0.push(NotationToken { lead: lead.into(), body, tail: String::new() });
         self
     }
 
@@ -47,17 +47,17 @@ impl<'a> Line<'a> {
 
     /// Words in quotes.
     pub(super) fn text(&mut self, text: impl Into<Cow<'a, str>>) -> &mut Self {
-        self.push("", Some(Body::Text(text.into())))
+        self.push("", Some(TokenBody::Text(text.into())))
     }
 
     /// Raw JSON.
     pub(super) fn json(&mut self, json: &'a str) -> &mut Self {
-        self.push("", Some(Body::Json(json)))
+        self.push("", Some(TokenBody::Json(json)))
     }
 
     /// A raw JSON array.
     pub(super) fn list(&mut self, json: &'a str) -> &mut Self {
-        self.push("", Some(Body::List(json)))
+        self.push("", Some(TokenBody::List(json)))
     }
 
     /// What `write` adds for a value, when there is one.
@@ -84,7 +84,7 @@ impl<'a> Line<'a> {
 
     /// `key="value"`, whatever the value is.
     pub(super) fn quoted_attr(&mut self, key: &str, value: impl Into<Cow<'a, str>>) -> &mut Self {
-        self.push(format!("{key}="), Some(Body::Text(value.into())))
+        self.push(format!("{key}="), Some(TokenBody::Text(value.into())))
     }
 
     /// `key=value`, when there is a value.
@@ -118,8 +118,10 @@ impl<'a> Line<'a> {
             }
             out.push_str(&token.lead);
             match &token.body {
-                Some(Body::Text(text)) => quote(text, &mut out),
-                Some(Body::Json(json) | Body::List(json)) => json.chars().for_each(|c| tame(c, &mut out)),
+                Some(TokenBody::Text(text)) => quote(text, &mut out),
+                Some(TokenBody::Json(json) | TokenBody::List(json)) => {
+                    json.chars().for_each(|c| tame(c, &mut out))
+                }
                 None => {}
             }
             out.push_str(&token.tail);
@@ -220,7 +222,7 @@ const CUT: char = '…';
 /// The least a text can be shortened to: `"…"`.
 const LEAST: usize = 3;
 
-impl Line<'_> {
+impl NotationLine<'_> {
     /// The line in at most `width` columns.
     pub(super) fn fit(&self, width: usize) -> String {
         let words = self.brief_words();
@@ -244,8 +246,8 @@ impl Line<'_> {
 
     /// What stands before and behind each body; a list is told by its length.
     fn brief_words(&self) -> Vec<(String, &str)> {
-        let word = |token: &super::line::Token<'_>| match &token.body {
-            Some(Body::List(json)) => format!("{}{}", token.lead, length(json)),
+        let word = |token: &super::line::NotationToken<'_>| match &token.body {
+            Some(TokenBody::List(json)) => format!("{}{}", token.lead, length(json)),
             _ => token.lead.to_string(),
         };
         self.0.iter().map(|token| (word(token), token.tail.as_str())).collect()
@@ -267,11 +269,11 @@ pub fn columns(text: &str) -> usize {
 }
 
 /// The characters of a body as they are drawn, without quotes.
-fn drawn<'b>(body: &'b Body<'_>) -> impl Iterator<Item = String> + use<'b> {
+fn drawn<'b>(body: &'b TokenBody<'_>) -> impl Iterator<Item = String> + use<'b> {
     let (text, put): (&str, fn(char, &mut String)) = match body {
-        Body::Text(text) => (text, escape),
-        Body::Json(json) => (json, tame),
-        Body::List(_) => ("", tame),
+        TokenBody::Text(text) => (text, escape),
+        TokenBody::Json(json) => (json, tame),
+        TokenBody::List(_) => ("", tame),
     };
     text.chars().map(move |c| {
         let mut out = String::new();
@@ -280,12 +282,12 @@ fn drawn<'b>(body: &'b Body<'_>) -> impl Iterator<Item = String> + use<'b> {
     })
 }
 
-const fn quotes(body: &Body<'_>) -> usize {
-    if matches!(body, Body::Text(_)) { 2 } else { 0 }
+const fn quotes(body: &TokenBody<'_>) -> usize {
+    if matches!(body, TokenBody::Text(_)) { 2 } else { 0 }
 }
 
 /// Columns of a body, counted no further than needed to know that it is wider than `enough`.
-fn measure(body: Option<&Body<'_>>, enough: usize) -> usize {
+fn measure(body: Option<&TokenBody<'_>>, enough: usize) -> usize {
     let Some(body) = body else { return 0 };
     let mut sum = quotes(body);
     for piece in drawn(body) {
@@ -312,7 +314,7 @@ fn fair_share(bodies: &[usize], room: usize) -> usize {
     usize::MAX
 }
 
-fn draw(body: &Body<'_>, share: usize, out: &mut String) {
+fn draw(body: &TokenBody<'_>, share: usize, out: &mut String) {
     let cut = measure(Some(body), share) > share;
     let room = if cut { share.saturating_sub(quotes(body) + 1) } else { usize::MAX };
     let quote = if quotes(body) > 0 { "\"" } else { "" };

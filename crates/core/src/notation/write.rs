@@ -1,10 +1,11 @@
 //! From entries to lines.
 
-use super::line::{Line, is_bare, is_wild};
+use super::line::{NotationLine, is_bare, is_wild};
 use crate::journal::{
-    Anchor, Cause, Chronicle, Edit, Entry, Group, Mark, Record, Reply, Sent, Setup, Share, Slice, Usage,
+    Anchor, Cause, Chronicle, Edit, ElementGroup, Entry, Record, Reply, Sent, Setup, Share, Slice,
+    TranscriptMark, Usage,
 };
-use crate::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part};
+use crate::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, OutputRef, ToolOutcome};
 use crate::{Seq, Span};
 use serde_json::value::RawValue;
 
@@ -14,7 +15,7 @@ const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
 const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
 
 /// Everything an entry holds.
-pub(super) fn record(record: &Record) -> Line<'_> {
+pub(super) fn record(record: &Record) -> NotationLine<'_> {
     match &record.entry {
         Entry::Message(_, reply) => entry(record, reply.as_ref(), None),
         Entry::Anchor(anchor) => entry(record, None, anchor.brief.as_deref()),
@@ -23,12 +24,12 @@ pub(super) fn record(record: &Record) -> Line<'_> {
 }
 
 /// An entry as the model sees it: without what the provider reported about it, and without what only others see.
-pub(super) fn said(record: &Record) -> Line<'_> {
+pub(super) fn said(record: &Record) -> NotationLine<'_> {
     entry(record, None, None)
 }
 
-fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str>) -> Line<'a> {
-    let mut line = Line::default();
+fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str>) -> NotationLine<'a> {
+    let mut line = NotationLine::default();
     line.word(record.seq.to_string());
     match &record.entry {
         Entry::Setup(setup) => line.setup(setup),
@@ -65,8 +66,8 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str
 }
 
 /// What an edit shows, and in place of what.
-pub(super) fn shown(record: &Record) -> Line<'_> {
-    let mut line = Line::default();
+pub(super) fn shown(record: &Record) -> NotationLine<'_> {
+    let mut line = NotationLine::default();
     if let Entry::Edit(edit) = &record.entry {
         line.word(spans(&edit.hide)).word(format!("{}@{}", edit.kind.name(), record.seq)).shows(edit);
     }
@@ -74,22 +75,22 @@ pub(super) fn shown(record: &Record) -> Line<'_> {
 }
 
 /// What stands before a slice, without what it keeps.
-pub(super) fn heading(slice: &Slice) -> Line<'_> {
-    let mut line = Line::default();
+pub(super) fn heading(slice: &Slice) -> NotationLine<'_> {
+    let mut line = NotationLine::default();
     line.whose(slice).text(&slice.head).tokens(slice.tokens);
     line
 }
 
 /// A message with other content; `mark` says by which entry.
-pub(super) fn replaced(seq: Seq, message: &Message, mark: String, tokens: u32) -> Line<'_> {
-    let mut line = Line::default();
+pub(super) fn replaced(seq: Seq, message: &Message, mark: String, tokens: u32) -> NotationLine<'_> {
+    let mut line = NotationLine::default();
     line.word(seq.to_string()).message(message, Some(mark)).tokens(tokens);
     line
 }
 
 /// An anchor that stands at `seq` and says what entry `by` made of it.
-pub(super) fn moved_anchor(seq: Seq, now: &Anchor, by: Seq, tokens: u32) -> Line<'_> {
-    let mut line = Line::default();
+pub(super) fn moved_anchor(seq: Seq, now: &Anchor, by: Seq, tokens: u32) -> NotationLine<'_> {
+    let mut line = NotationLine::default();
     line.word(seq.to_string()).anchor(now, Some(by)).tokens(tokens);
     line
 }
@@ -98,7 +99,7 @@ fn spans(spans: &[Span]) -> String {
     spans.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-impl<'a> Line<'a> {
+impl<'a> NotationLine<'a> {
     fn setup(&mut self, setup: &'a Setup) -> &mut Self {
         self.word("setup").maybe_text(setup.system.as_deref());
         self.maybe(setup.tools.as_ref(), |line, tools| line.word("tools").list(tools.get()));
@@ -108,7 +109,7 @@ impl<'a> Line<'a> {
 
     fn message(&mut self, message: &'a Message, mark: Option<String>) -> &mut Self {
         self.word(message.role.name());
-        if let [Part::Result(outcome)] = &message.parts[..] {
+        if let [MessagePart::Result(outcome)] = &message.parts[..] {
             self.outcome(message, outcome, mark);
         } else {
             self.attr("name", message.name.as_deref()).maybe_word(mark);
@@ -122,7 +123,7 @@ impl<'a> Line<'a> {
         self.word(word).name(&opaque.dialect).json(opaque.json.get())
     }
 
-    fn outcome(&mut self, message: &'a Message, outcome: &'a Outcome, mark: Option<String>) -> &mut Self {
+    fn outcome(&mut self, message: &'a Message, outcome: &'a ToolOutcome, mark: Option<String>) -> &mut Self {
         self.name(&outcome.call_id);
         match outcome.name.as_deref() {
             Some(tool) if is_bare(tool) && !AFTER_TOOL.contains(&tool) && !AFTER_PARTS.contains(&tool) => {
@@ -155,12 +156,12 @@ impl<'a> Line<'a> {
         self.maybe(output.line_count, |line, lines| line.tail(&format!("/{lines}l")))
     }
 
-    fn part(&mut self, part: &'a Part) -> &mut Self {
+    fn part(&mut self, part: &'a MessagePart) -> &mut Self {
         match part {
-            Part::Text { text, extra } => {
+            MessagePart::Text { text, extra } => {
                 self.text(text).maybe(extra.as_ref(), |line, extra| line.opaque("marked", extra))
             }
-            Part::Image { source, detail } => {
+            MessagePart::Image { source, detail } => {
                 self.word("image");
                 match source {
                     ImageSource::Url { url } => self.text(url),
@@ -171,13 +172,13 @@ impl<'a> Line<'a> {
                 };
                 self.attr("detail", detail.as_deref())
             }
-            Part::Call(call) => self.call(call),
+            MessagePart::Call(call) => self.call(call),
             // Only a tool's message holds a result, and alone.
-            Part::Result(outcome) => self.word("result").name(&outcome.call_id),
-            Part::Reasoning { text, signature } => {
+            MessagePart::Result(outcome) => self.word("result").name(&outcome.call_id),
+            MessagePart::Reasoning { text, signature } => {
                 self.word("reasoning").text(text).attr("signature", signature.as_deref())
             }
-            Part::Opaque(opaque) => self.opaque("opaque", opaque),
+            MessagePart::Opaque(opaque) => self.opaque("opaque", opaque),
         }
     }
 
@@ -278,9 +279,9 @@ impl<'a> Line<'a> {
         self.maybe(sent.mark.as_ref(), Self::mark)
     }
 
-    fn mark(&mut self, mark: &Mark) -> &mut Self {
+    fn mark(&mut self, mark: &TranscriptMark) -> &mut Self {
         let mut text = format!("{}..{}", mark.from, mark.elements);
-        for Group { elements, entries, times } in &mark.groups {
+        for ElementGroup { elements, entries, times } in &mark.groups {
             text.push_str(&format!("/{elements}:{entries}"));
             if *times != 1 {
                 text.push_str(&format!(":{times}"));

@@ -1,12 +1,12 @@
 //! The walk from a moment back to the beginning.
 
-use super::{Live, Open, View};
-use crate::head::{Head, Kind, Source};
+use super::{Live, OpenUnit, View};
+use crate::head::{EntrySource, Head, Kind};
 use crate::journal::Entry;
 use crate::{Seq, Span};
 use std::collections::BTreeSet;
 
-pub(super) fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<View, S::Error> {
+pub(super) fn fold<S: EntrySource + ?Sized>(source: &S, at: Seq) -> Result<View, S::Error> {
     let mut walk = Walk { view: View { last: at, ..View::default() }, unpinned: BTreeSet::new() };
     let mut end = at;
     let mut seq = at;
@@ -32,7 +32,7 @@ pub(super) fn fold<S: Source + ?Sized>(source: &S, at: Seq) -> Result<View, S::E
 
 /// The last operation before an edit that is not an edit under it. A chain of condensations, each over the one before,
 /// is so passed over in one step, however long it is.
-pub(super) fn skip<S: Source + ?Sized>(source: &S, edit: &Head) -> Result<Seq, S::Error> {
+pub(super) fn skip<S: EntrySource + ?Sized>(source: &S, edit: &Head) -> Result<Seq, S::Error> {
     let mut seq = edit.prev_op;
     while seq > 0 {
         let head = source.head(seq)?;
@@ -57,7 +57,7 @@ impl Walk {
         }
     }
 
-    fn take<S: Source + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
+    fn take<S: EntrySource + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
         let head = source.head(seq)?;
         let view = &mut self.view;
         match head.kind {
@@ -87,7 +87,7 @@ impl Walk {
     }
 
     /// An edit under a later one says nothing now; it is not read.
-    fn take_edit<S: Source + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
+    fn take_edit<S: EntrySource + ?Sized>(&mut self, source: &S, seq: Seq) -> Result<(), S::Error> {
         let head = source.head(seq)?;
         let edits = &mut self.view.edits;
         if edits.iter().any(|later| later.covers(head.operand)) {
@@ -105,7 +105,7 @@ impl Walk {
         Ok(())
     }
 
-    fn finish<S: Source + ?Sized>(mut self, source: &S) -> Result<View, S::Error> {
+    fn finish<S: EntrySource + ?Sized>(mut self, source: &S) -> Result<View, S::Error> {
         let view = &mut self.view;
         view.path.reverse();
         view.edits.reverse();
@@ -117,8 +117,8 @@ impl Walk {
 }
 
 /// The calls that wait at the end of the path.
-fn open<S: Source + ?Sized>(source: &S, view: &View) -> Result<Open, S::Error> {
-    let mut open = Open::default();
+fn open<S: EntrySource + ?Sized>(source: &S, view: &View) -> Result<OpenUnit, S::Error> {
+    let mut open = OpenUnit::default();
     let Some((last, head)) = view.last_item(source)? else { return Ok(open) };
     if !matches!(head.kind, Kind::Assistant | Kind::Tool) {
         return Ok(open);

@@ -1,14 +1,14 @@
 //! From the edits and pins in force to the order of things shown.
 
-use super::{Live, View, Weight};
-use crate::head::{Head, Kind, Source};
+use super::{Live, View, ViewWeight};
+use crate::head::{EntrySource, Head, Kind};
 use crate::journal::{Edit, Entry, Replace};
 use crate::{Seq, Span};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// A stretch of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Piece {
+pub enum ViewPiece {
     /// Every item of these entries, as said.
     Run(Span),
     /// What edit `edit` shows in place of what it hides.
@@ -31,7 +31,7 @@ pub enum Piece {
 
 /// How an item came into the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
+pub enum ItemSource {
     /// As said.
     Said(Kind),
     /// In place of hidden entries.
@@ -42,18 +42,18 @@ pub enum What {
 
 /// One thing the model sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Item {
+pub struct ShownItem {
     /// The entry: the message, or the edit whose text is shown.
     pub seq: Seq,
     /// How it came here.
-    pub what: What,
+    pub what: ItemSource,
     /// Its tokens.
     pub tokens: u32,
 }
 
 impl View {
     /// Works out the order of things shown and their weight. Cost is that of the edits and pins in force.
-    pub(super) fn lay_out<S: Source + ?Sized>(&mut self, source: &S) -> Result<(), S::Error> {
+    pub(super) fn lay_out<S: EntrySource + ?Sized>(&mut self, source: &S) -> Result<(), S::Error> {
         let visible = subtract(&self.path, &self.hidden());
         let marks = self.marks(&visible);
         self.layout = place(&visible, &marks);
@@ -68,7 +68,7 @@ impl View {
     }
 
     /// Where a run is broken: after hidden stretches, and at entries with other content.
-    fn marks(&self, visible: &[Span]) -> Vec<(Seq, Piece)> {
+    fn marks(&self, visible: &[Span]) -> Vec<(Seq, ViewPiece)> {
         let mut replaced: BTreeMap<Seq, (Seq, u32)> = BTreeMap::new();
         for edit in &self.edits {
             replaced.extend(edit.replace.iter().map(|&(seq, tokens)| (seq, (edit.seq, tokens))));
@@ -79,30 +79,31 @@ impl View {
             visible.get(i).is_some_and(|span| span.holds(seq))
         };
         let swaps = replaced.into_iter().filter(|(seq, _)| seen(*seq) && !self.is_pinned(*seq));
-        let swaps = swaps.map(|(seq, (by, tokens))| (seq, Piece::Replaced { seq, by, tokens }));
-        let mut marks: Vec<(Seq, Piece)> = swaps.collect();
+        let swaps = swaps.map(|(seq, (by, tokens))| (seq, ViewPiece::Replaced { seq, by, tokens }));
+        let mut marks: Vec<(Seq, ViewPiece)> = swaps.collect();
         let shown = uncovered(&self.edits).into_iter();
-        marks.extend(shown.map(|(at, live)| (at, Piece::Shown { edit: live.seq, tokens: live.shown })));
+        marks.extend(shown.map(|(at, live)| (at, ViewPiece::Shown { edit: live.seq, tokens: live.shown })));
         marks.sort_by_key(|(at, piece)| match piece {
-            Piece::Shown { edit, .. } => (*at, *edit),
+            ViewPiece::Shown { edit, .. } => (*at, *edit),
             _ => (*at, 0),
         });
         marks
     }
 
-    fn weigh<S: Source + ?Sized>(&self, source: &S) -> Result<Weight, S::Error> {
+    fn weigh<S: EntrySource + ?Sized>(&self, source: &S) -> Result<ViewWeight, S::Error> {
         let tokens = |entry: Option<(Seq, u32)>| entry.map_or(0, |(_, tokens)| u64::from(tokens));
-        let mut weight = Weight { setup: tokens(self.setup), above: tokens(self.share), ..Weight::default() };
+        let mut weight =
+            ViewWeight { setup: tokens(self.setup), above: tokens(self.share), ..ViewWeight::default() };
         for piece in &self.layout {
             match piece {
-                Piece::Run(span) => {
+                ViewPiece::Run(span) => {
                     let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
                     for (class, sum) in weight.said.iter_mut().enumerate() {
                         *sum += after.sums[class] - before.sums[class];
                     }
                     weight.items += u64::from(after.items - before.items);
                 }
-                Piece::Shown { tokens, .. } | Piece::Replaced { tokens, .. } => {
+                ViewPiece::Shown { tokens, .. } | ViewPiece::Replaced { tokens, .. } => {
                     weight.shown += u64::from(*tokens);
                     weight.items += 1;
                 }
@@ -112,7 +113,7 @@ impl View {
     }
 
     /// Tokens there would be without any edit: everything said on the path, and what stands before it.
-    pub fn unedited<S: Source + ?Sized>(&self, source: &S) -> Result<u64, S::Error> {
+    pub fn unedited<S: EntrySource + ?Sized>(&self, source: &S) -> Result<u64, S::Error> {
         let mut tokens = self.weight.setup + self.weight.above;
         for span in &self.path {
             let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
@@ -123,20 +124,20 @@ impl View {
 
     /// True when entry `seq` itself is shown, as said or with other content.
     pub fn shows(&self, seq: Seq) -> bool {
-        let end = |piece: &Piece| match *piece {
-            Piece::Run(span) => span.to,
-            Piece::Replaced { seq, .. } => seq,
-            Piece::Shown { edit, .. } => self.live(edit).and_then(Live::place).unwrap_or(0),
+        let end = |piece: &ViewPiece| match *piece {
+            ViewPiece::Run(span) => span.to,
+            ViewPiece::Replaced { seq, .. } => seq,
+            ViewPiece::Shown { edit, .. } => self.live(edit).and_then(Live::place).unwrap_or(0),
         };
         match self.layout.get(self.layout.partition_point(|piece| end(piece) < seq)) {
-            Some(Piece::Run(span)) => span.holds(seq),
-            Some(Piece::Replaced { seq: own, .. }) => *own == seq,
-            Some(Piece::Shown { .. }) | None => false,
+            Some(ViewPiece::Run(span)) => span.holds(seq),
+            Some(ViewPiece::Replaced { seq: own, .. }) => *own == seq,
+            Some(ViewPiece::Shown { .. }) | None => false,
         }
     }
 
     /// True when hiding `spans` would take something out of the view.
-    pub(crate) fn shows_within<S: Source + ?Sized>(
+    pub(crate) fn shows_within<S: EntrySource + ?Sized>(
         &self,
         source: &S,
         spans: &[Span],
@@ -145,7 +146,7 @@ impl View {
         let within = |seq: Seq| free.iter().any(|span| span.holds(seq));
         for piece in &self.layout {
             let hit = match piece {
-                Piece::Run(run) => {
+                ViewPiece::Run(run) => {
                     let mut items = 0;
                     for span in free.iter().filter(|span| span.meets(*run)) {
                         let (from, to) = (span.from.max(run.from), span.to.min(run.to));
@@ -153,8 +154,8 @@ impl View {
                     }
                     items > 0
                 }
-                Piece::Replaced { seq, .. } => within(*seq),
-                Piece::Shown { edit, .. } => {
+                ViewPiece::Replaced { seq, .. } => within(*seq),
+                ViewPiece::Shown { edit, .. } => {
                     let place = self.live(*edit).and_then(Live::place);
                     place.is_some_and(|place| spans.iter().any(|span| span.holds(place)))
                 }
@@ -190,10 +191,10 @@ impl View {
     }
 
     /// Calls `each` for every thing shown, in order, without reading any of them.
-    pub fn each_item<S: Source + ?Sized>(
+    pub fn each_item<S: EntrySource + ?Sized>(
         &self,
         source: &S,
-        mut each: impl FnMut(Item),
+        mut each: impl FnMut(ShownItem),
     ) -> Result<(), S::Error> {
         self.try_each_item(source, |item| {
             each(item);
@@ -202,30 +203,34 @@ impl View {
     }
 
     /// Like [`View::each_item`], until `each` fails.
-    pub fn try_each_item<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn try_each_item<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
-        mut each: impl FnMut(Item) -> Result<(), E>,
+        mut each: impl FnMut(ShownItem) -> Result<(), E>,
     ) -> Result<(), E> {
         for piece in &self.layout {
             match *piece {
-                Piece::Run(span) => {
+                ViewPiece::Run(span) => {
                     for seq in span.from..=span.to {
                         let Head { kind, tokens, .. } = source.head(seq)?;
                         if kind.is_item() {
-                            each(Item { seq, what: What::Said(kind), tokens })?;
+                            each(ShownItem { seq, what: ItemSource::Said(kind), tokens })?;
                         }
                     }
                 }
-                Piece::Shown { edit, tokens } => each(Item { seq: edit, what: What::Shown, tokens })?,
-                Piece::Replaced { seq, by, tokens } => each(Item { seq, what: What::Replaced(by), tokens })?,
+                ViewPiece::Shown { edit, tokens } => {
+                    each(ShownItem { seq: edit, what: ItemSource::Shown, tokens })?
+                }
+                ViewPiece::Replaced { seq, by, tokens } => {
+                    each(ShownItem { seq, what: ItemSource::Replaced(by), tokens })?
+                }
             }
         }
         Ok(())
     }
 
     /// All things shown, in order.
-    pub fn items<S: Source + ?Sized>(&self, source: &S) -> Result<Vec<Item>, S::Error> {
+    pub fn items<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Vec<ShownItem>, S::Error> {
         let mut items = Vec::new();
         self.each_item(source, |item| items.push(item))?;
         Ok(items)
@@ -259,7 +264,7 @@ fn uncovered(edits: &[Live]) -> Vec<(Seq, &Live)> {
 }
 
 /// Walks the visible stretches and breaks them at the marks.
-fn place(visible: &[Span], marks: &[(Seq, Piece)]) -> Vec<Piece> {
+fn place(visible: &[Span], marks: &[(Seq, ViewPiece)]) -> Vec<ViewPiece> {
     let mut pieces = Vec::with_capacity(visible.len() + 2 * marks.len());
     let mut marks = marks.iter().peekable();
     for &span in visible {
@@ -268,15 +273,15 @@ fn place(visible: &[Span], marks: &[(Seq, Piece)]) -> Vec<Piece> {
         }
         let mut from = span.from;
         while let Some((at, piece)) = marks.next_if(|(at, _)| span.holds(*at)) {
-            let end = if matches!(piece, Piece::Replaced { .. }) { at - 1 } else { *at };
+            let end = if matches!(piece, ViewPiece::Replaced { .. }) { at - 1 } else { *at };
             if from <= end {
-                pieces.push(Piece::Run(Span::new(from, end)));
+                pieces.push(ViewPiece::Run(Span::new(from, end)));
             }
             pieces.push(*piece);
             from = at + 1;
         }
         if from <= span.to {
-            pieces.push(Piece::Run(Span::new(from, span.to)));
+            pieces.push(ViewPiece::Run(Span::new(from, span.to)));
         }
     }
     pieces.extend(marks.map(|(_, piece)| *piece));
@@ -325,14 +330,14 @@ const FEW: usize = 4;
 
 /// Looks up what edits say in place of entries.
 #[derive(Debug, Default)]
-pub struct Swaps {
+pub struct ReplacedTexts {
     /// Edits with their texts in the order of entries, the one asked for last at the end.
     known: Vec<(Seq, Vec<Replace>)>,
 }
 
-impl Swaps {
+impl ReplacedTexts {
     /// What edit `by` says in place of entry `seq`; nothing when it says nothing there.
-    pub fn text<S: Source + ?Sized>(&mut self, source: &S, seq: Seq, by: Seq) -> Result<&str, S::Error> {
+    pub fn text<S: EntrySource + ?Sized>(&mut self, source: &S, seq: Seq, by: Seq) -> Result<&str, S::Error> {
         match self.known.iter().rposition(|(edit, _)| *edit == by) {
             Some(i) => self.known[i..].rotate_left(1),
             None => {
@@ -363,7 +368,7 @@ mod tests {
     /// Edits that each replace every entry before the hundredth, and a count of those that were read.
     struct Edits(Cell<usize>);
 
-    impl Source for Edits {
+    impl EntrySource for Edits {
         type Error = std::convert::Infallible;
 
         fn last(&self) -> Seq {
@@ -377,7 +382,7 @@ mod tests {
         fn above(
             &self,
             _: &crate::ThreadId,
-        ) -> Result<Box<dyn Source<Error = Self::Error> + '_>, Self::Error> {
+        ) -> Result<Box<dyn EntrySource<Error = Self::Error> + '_>, Self::Error> {
             Ok(Box::new(Self(Cell::new(0))))
         }
 
@@ -398,7 +403,7 @@ mod tests {
     #[test]
     fn an_edit_is_read_once_while_a_few_take_turns() {
         let source = Edits(Cell::new(0));
-        let mut swaps = Swaps::default();
+        let mut swaps = ReplacedTexts::default();
         for seq in 1..100 {
             let by = 101 + seq % 3;
             let Ok(text) = swaps.text(&source, seq, by);

@@ -3,8 +3,8 @@
 //! A message is read, handed on and forgotten; nothing here holds two of them.
 
 use super::View;
-use super::layout::{Item, Swaps, What};
-use crate::head::Source;
+use super::layout::{ItemSource, ReplacedTexts, ShownItem};
+use crate::head::EntrySource;
 use crate::journal::{Anchor, Entry, Setup, Share, Show};
 use crate::message::{Message, Role};
 use crate::{Seq, ThreadId};
@@ -16,7 +16,7 @@ pub fn shown_message(show: &Show) -> Message {
 
 impl View {
     /// Hands every message the model sees to `pour`, system prompt first.
-    pub fn pour<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn pour<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
@@ -30,39 +30,39 @@ impl View {
     }
 
     /// Hands on the same without the system prompt, for callers that write that elsewhere.
-    pub fn pour_said<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn pour_said<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
         self.pour_above(source, pour)?;
-        let mut swaps = Swaps::default();
+        let mut swaps = ReplacedTexts::default();
         self.try_each_item(source, |item| pour_item(source, item, &mut swaps, None, pour))
     }
 
     /// Hands on what one item shows.
-    pub fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn pour_item<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
-        item: Item,
+        item: ShownItem,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
-        pour_item(source, item, &mut Swaps::default(), None, pour)
+        pour_item(source, item, &mut ReplacedTexts::default(), None, pour)
     }
 
     /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
     /// is what [`View::pour`] would add to what it gave at `after`.
-    pub fn pour_since<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn pour_since<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
         after: Seq,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut swaps = Swaps::default();
+        let mut swaps = ReplacedTexts::default();
         for seq in after + 1..=self.last() {
             let kind = source.head(seq)?.kind;
             if kind.is_item() {
-                let item = Item { seq, what: What::Said(kind), tokens: 0 };
+                let item = ShownItem { seq, what: ItemSource::Said(kind), tokens: 0 };
                 pour_item(source, item, &mut swaps, None, pour)?;
             }
         }
@@ -71,29 +71,31 @@ impl View {
 }
 
 /// Hands on what one item shows; `within` is true for threads whose anchors are shown in brief.
-pub(super) fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
+pub(super) fn pour_item<S: EntrySource + ?Sized, E: From<S::Error>>(
     source: &S,
-    item: Item,
-    swaps: &mut Swaps,
+    item: ShownItem,
+    swaps: &mut ReplacedTexts,
     within: Option<&dyn Fn(&ThreadId) -> bool>,
     pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
 ) -> Result<(), E> {
     match (item.what, source.record(item.seq)?.entry) {
-        (What::Said(_), Entry::Message(message, _)) => pour(item.seq, &message),
+        (ItemSource::Said(_), Entry::Message(message, _)) => pour(item.seq, &message),
         (_, Entry::Anchor(Anchor { thread, brief: Some(brief), .. }))
             if within.is_some_and(|within| within(&thread)) =>
         {
             pour(item.seq, &Message::text(Role::System, brief))
         }
-        (What::Said(_), Entry::Anchor(anchor)) => pour(item.seq, &Message::text(Role::System, anchor.text)),
-        (What::Shown, Entry::Edit(edit)) => {
+        (ItemSource::Said(_), Entry::Anchor(anchor)) => {
+            pour(item.seq, &Message::text(Role::System, anchor.text))
+        }
+        (ItemSource::Shown, Entry::Edit(edit)) => {
             edit.show.iter().try_for_each(|show| pour(item.seq, &shown_message(show)))
         }
-        (What::Replaced(by), Entry::Anchor(_)) => match source.record(by)?.entry {
+        (ItemSource::Replaced(by), Entry::Anchor(_)) => match source.record(by)?.entry {
             Entry::Anchor(now) => pour(item.seq, &Message::text(Role::System, now.text)),
             _ => Ok(()),
         },
-        (What::Replaced(by), Entry::Message(message, _)) => {
+        (ItemSource::Replaced(by), Entry::Message(message, _)) => {
             pour(item.seq, &message.saying(swaps.text(source, item.seq, by)?))
         }
         _ => Ok(()),
@@ -107,7 +109,7 @@ pub(super) fn pour_item<S: Source + ?Sized, E: From<S::Error>>(
 
 impl View {
     /// The share in force.
-    pub fn share_in<S: Source + ?Sized>(&self, source: &S) -> Result<Option<Share>, S::Error> {
+    pub fn share_in<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Option<Share>, S::Error> {
         let Some(seq) = self.share() else { return Ok(None) };
         Ok(match source.record(seq)?.entry {
             Entry::Share(share) => Some(share),
@@ -116,7 +118,7 @@ impl View {
     }
 
     /// The setup that the thread itself says.
-    pub fn own_setup<S: Source + ?Sized>(&self, source: &S) -> Result<Option<Setup>, S::Error> {
+    pub fn own_setup<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Option<Setup>, S::Error> {
         let Some(seq) = self.setup() else { return Ok(None) };
         Ok(match source.record(seq)?.entry {
             Entry::Setup(setup) => Some(setup),
@@ -125,7 +127,7 @@ impl View {
     }
 
     /// System prompt, tools and parameters in force, those of the threads above included.
-    pub fn setup_in<S: Source + ?Sized>(&self, source: &S) -> Result<Setup, S::Error> {
+    pub fn setup_in<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Setup, S::Error> {
         let mut setup = Setup::default();
         if let Some(share) = self.share_in(source)? {
             for slice in &share.slices {
@@ -139,7 +141,7 @@ impl View {
     }
 
     /// Hands on what the share keeps of the threads above.
-    pub fn pour_above<S: Source + ?Sized, E: From<S::Error>>(
+    pub fn pour_above<S: EntrySource + ?Sized, E: From<S::Error>>(
         &self,
         source: &S,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
@@ -149,7 +151,7 @@ impl View {
             pour(seq, &Message::text(Role::User, &slice.head))?;
             let above = source.above(&slice.thread)?;
             let view = Self::fold(&*above, slice.at)?;
-            let mut swaps = Swaps::default();
+            let mut swaps = ReplacedTexts::default();
             let mut onto = |item: Seq, message: &Message| match slice.replaced(item) {
                 Some(swap) => pour(seq, &message.saying(&swap.text)),
                 None => pour(seq, message),

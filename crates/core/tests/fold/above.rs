@@ -2,7 +2,7 @@
 
 use crate::fold::play::poured;
 use komado_core::journal::Entry;
-use komado_core::{Message, Part, Seq, ThreadId};
+use komado_core::{Message, MessagePart, Seq, ThreadId};
 use komado_testkit::{Book, notation};
 
 const ROOT: &str = r#"
@@ -259,5 +259,5 @@ fn nothing_of_a_message_is_lost_on_the_way_down() {
     let own: Vec<Message> = poured(&root, root.view()).into_iter().map(|(_, message)| message).collect();
     let below: Vec<Message> = poured(&child, child.view()).into_iter().map(|(_, message)| message).collect();
     assert_eq!(below[1..], own);
-    assert!(matches!(below[0].parts[..], [Part::Text { .. }]));
+    assert!(matches!(below[0].parts[..], [MessagePart::Text { .. }]));
 }

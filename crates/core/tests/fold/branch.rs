@@ -1,6 +1,6 @@
 //! The row of a thread says what its header and its journal say.
 
-use komado_core::thread::{Branch, Header, Moment, Status, branch};
+use komado_core::thread::{Branch, Header, Moment, ThreadStatus, branch};
 use komado_core::{SessionId, ThreadId};
 use komado_testkit::{Book, notation};
 
@@ -33,7 +33,7 @@ fn a_branch_says_what_header_and_journal_say() {
         parent: Some(ThreadId::root()),
         depth: 1,
         window_ratio: 0.75,
-        status: Status::Active,
+        status: ThreadStatus::Active,
         label: Some("作業".into()),
         chronicle_summary: None,
         held_by: Some("p1".into()),
@@ -48,8 +48,8 @@ fn a_branch_says_what_header_and_journal_say() {
         let Ok(row) = branch(&spawned("stelis_1"), book.rows());
         row
     };
-    assert_eq!(push("close paused", "t1"), Branch { status: Status::Paused, ..expected.clone() });
-    let ended = Branch { status: Status::Aborted, completed_at: Some("t2".into()), ..expected.clone() };
+    assert_eq!(push("close paused", "t1"), Branch { status: ThreadStatus::Paused, ..expected.clone() });
+    let ended = Branch { status: ThreadStatus::Aborted, completed_at: Some("t2".into()), ..expected.clone() };
     assert_eq!(push("close failed", "t2"), ended);
     let told = Branch { chronicle_summary: Some("途中まで".into()), ..ended };
     assert_eq!(push(r#"chronicle 1..2 partial "途中まで""#, "t3"), told);
@@ -62,7 +62,7 @@ fn a_branch_whose_share_was_never_written_is_one_below_its_parent() {
     let text = r#"share stelis_1 window=9 of root@1 0.5 "x" ~1"#;
     child.below(tid("root"), &notation::book(text).unwrap());
     let Ok(row) = branch(&spawned("stelis_1_1"), child.rows());
-    assert_eq!((row.depth, row.window_ratio, row.status), (2, 1.0, Status::Active));
+    assert_eq!((row.depth, row.window_ratio, row.status), (2, 1.0, ThreadStatus::Active));
     let Ok(root) = branch(&Header::root(SessionId::new("s").unwrap(), "t"), Book::default().rows());
     assert_eq!((root.depth, root.window_ratio, root.parent), (0, 1.0, None));
 }

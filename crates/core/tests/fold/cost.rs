@@ -1,17 +1,17 @@
 //! What a view costs is counted, not timed.
 
-use komado_core::head::{Head, Source};
+use komado_core::head::{EntrySource, Head};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Record, Replace};
-use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role, ToolOutcome};
 use komado_core::{Seq, ThreadId};
-use komado_testkit::{Book, Rows};
+use komado_testkit::{Book, BookRows};
 use std::cell::Cell;
 use std::convert::Infallible;
 
 /// Entries, and how many were read.
-struct Counted<'a>(&'a Rows, Cell<usize>);
+struct Counted<'a>(&'a BookRows, Cell<usize>);
 
-impl Source for Counted<'_> {
+impl EntrySource for Counted<'_> {
     type Error = Infallible;
 
     fn last(&self) -> Seq {
@@ -27,7 +27,7 @@ impl Source for Counted<'_> {
         self.0.record(seq)
     }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Infallible> + '_>, Infallible> {
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Infallible> + '_>, Infallible> {
         self.0.above(thread)
     }
 }
@@ -45,9 +45,9 @@ fn output(book: &mut Book, n: usize) -> Seq {
         kind: CallKind::Function,
         extra: None,
     };
-    said(book, Message::of(Role::Assistant, vec![Part::Call(call)]));
-    let content = vec![Part::text("a long answer")];
-    let outcome = Outcome {
+    said(book, Message::of(Role::Assistant, vec![MessagePart::Call(call)]));
+    let content = vec![MessagePart::text("a long answer")];
+    let outcome = ToolOutcome {
         call_id: id,
         name: None,
         content,
@@ -56,7 +56,7 @@ fn output(book: &mut Book, n: usize) -> Seq {
         duration_ms: None,
         interrupted: false,
     };
-    said(book, Message::of(Role::Tool, vec![Part::Result(outcome)]))
+    said(book, Message::of(Role::Tool, vec![MessagePart::Result(outcome)]))
 }
 
 fn trim(book: &mut Book, seqs: impl Iterator<Item = Seq>) {

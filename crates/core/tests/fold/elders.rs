@@ -3,7 +3,7 @@
 use crate::fold::dice::Dice;
 use crate::fold::play::{self, Play, propose};
 use komado_core::journal::{Entry, Ratio, Share};
-use komado_core::slice::{Cut, Tools, cut};
+use komado_core::slice::{SliceCut, SliceTools, cut};
 use komado_core::{Meter, Seq, ThreadId};
 use komado_testkit::Book;
 
@@ -31,13 +31,13 @@ fn spawn(play: &mut Play) {
     let mut slices = Vec::new();
     for (i, name) in ["elder_0", "elder_1"].into_iter().enumerate() {
         let (name, book) = (ThreadId::new(name).unwrap(), elder(dice));
-        let part = Cut {
+        let part = SliceCut {
             thread: &name,
             at: quiet(&book, dice),
             ratio: Ratio::new(0.8).unwrap(),
             most: u64::from(dice.between(0, 4_000)),
             head: format!("from {name}"),
-            tools: Tools::Left,
+            tools: SliceTools::Left,
             within: &|thread| thread.as_str() == "me" || thread.as_str().starts_with("elder"),
         };
         let Ok(slice) = cut(book.rows(), Meter::Bytes4, part);

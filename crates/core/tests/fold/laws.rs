@@ -4,9 +4,9 @@ use crate::fold::dice::Dice;
 use crate::fold::elders::{each, each_journal};
 use crate::fold::play::{self, Play, items, poured};
 use crate::fold::reference::{Naive, is_item};
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
-use komado_core::view::What;
+use komado_core::view::ItemSource;
 use komado_core::{Head, Kind, Message, Role, Seq, Span};
 use komado_testkit::Book;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn a_naive_fold_written_from_the_rules_sees_the_same_items_and_tokens() {
             assert_eq!(view.weight().above, naive.above(), "at {at}");
             assert_eq!(view.chronicle(), naive.chronicle(), "at {at}");
             assert!((1..=at).all(|seq| view.on_path(seq) == naive.path().contains(&seq)), "at {at}");
-            let own = naive.items().into_iter().filter(|item| item.what != What::Shown);
+            let own = naive.items().into_iter().filter(|item| item.what != ItemSource::Shown);
             let shown: BTreeSet<Seq> = own.map(|item| item.seq).collect();
             let said = play.book.records().take(at as usize).filter(|record| is_item(&record.entry));
             for seq in said.map(|record| record.seq) {
@@ -159,7 +159,7 @@ fn check_once(play: &Play) {
     let mut before = 0;
     for item in play.items() {
         assert!(seen.insert(item.seq), "{} is shown twice", item.seq);
-        if item.what != What::Shown {
+        if item.what != ItemSource::Shown {
             assert!(item.seq > before, "{} comes after {before}", item.seq);
             before = item.seq;
             continue;
@@ -214,7 +214,7 @@ fn the_tokens_of_a_view_are_those_of_its_items_and_its_setup() {
             let sum: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
             assert_eq!(play.book.view().tokens(), sum + weight.setup + weight.above);
             assert_eq!(weight.items, items.len() as u64);
-            let shown = items.iter().filter(|item| !matches!(item.what, What::Said(_)));
+            let shown = items.iter().filter(|item| !matches!(item.what, ItemSource::Said(_)));
             assert_eq!(weight.shown, shown.map(|item| u64::from(item.tokens)).sum::<u64>());
         });
     });

@@ -4,7 +4,7 @@ use crate::fold::elders::each_journal;
 use crate::fold::play::poured;
 use komado_core::Message;
 use komado_core::journal::{decode, encode};
-use komado_core::openai::{self, Blobs};
+use komado_core::openai::{self, BlobReader};
 use komado_core::thread::Header;
 use komado_testkit::{Book, notation};
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn every_journal_reads_back_from_the_notation() {
 
 struct NoBytes;
 
-impl Blobs for NoBytes {
+impl BlobReader for NoBytes {
     fn base64(&mut self, _: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"AA==")
     }

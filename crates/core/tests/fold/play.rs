@@ -7,7 +7,7 @@ use crate::fold::dice::Dice;
 use crate::fold::sayings;
 use komado_core::journal::{Anchor, Close, Edit, EditKind, Ending, Entry, Replace, Sent, Show, ShowKind};
 use komado_core::message::Role;
-use komado_core::view::Item;
+use komado_core::view::ShownItem;
 use komado_core::{Message, Seq, Span, ThreadId, View};
 use komado_testkit::{Book, notation};
 
@@ -72,12 +72,12 @@ impl Play {
         floor + self.dice.below(self.last() - floor)
     }
 
-    pub(crate) fn items(&self) -> Vec<Item> {
+    pub(crate) fn items(&self) -> Vec<ShownItem> {
         items(&self.book, self.book.view())
     }
 }
 
-pub(crate) fn items(book: &Book, view: &View) -> Vec<Item> {
+pub(crate) fn items(book: &Book, view: &View) -> Vec<ShownItem> {
     let Ok(items) = view.items(book.rows());
     items
 }

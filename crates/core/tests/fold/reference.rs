@@ -3,7 +3,7 @@
 //! It shares nothing with the real one but the entry types, so that a mistake would have to be made twice.
 
 use komado_core::journal::{Edit, Entry, Record, Share};
-use komado_core::view::{Item, What};
+use komado_core::view::{ItemSource, ShownItem};
 use komado_core::{Kind, Seq, Span};
 
 /// A journal up to a moment.
@@ -94,7 +94,7 @@ impl<'a> Naive<'a> {
     }
 
     /// What is shown, in order.
-    pub(crate) fn items(&self) -> Vec<Item> {
+    pub(crate) fn items(&self) -> Vec<ShownItem> {
         let (edits, pins) = (self.edits(), self.pins());
         let pinned = |seq: Seq| pins.iter().any(|pin| pin.from <= seq && seq <= pin.to);
         let hides = |edit: &Edit, seq: Seq| edit.hide.iter().any(|span| span.from <= seq && seq <= span.to);
@@ -104,8 +104,12 @@ impl<'a> Naive<'a> {
             let hidden = edits.iter().any(|(_, edit)| hides(edit, seq)) && !pinned(seq);
             if self.path.contains(&seq) && is_item(&record.entry) && !hidden {
                 items.push(match self.replaced(seq, &edits).filter(|_| !pinned(seq)) {
-                    Some((by, tokens)) => Item { seq, what: What::Replaced(by), tokens },
-                    None => Item { seq, what: What::Said(Kind::of(&record.entry)), tokens: record.tokens },
+                    Some((by, tokens)) => ShownItem { seq, what: ItemSource::Replaced(by), tokens },
+                    None => ShownItem {
+                        seq,
+                        what: ItemSource::Said(Kind::of(&record.entry)),
+                        tokens: record.tokens,
+                    },
                 });
             }
             for (by, edit) in &edits {
@@ -113,7 +117,7 @@ impl<'a> Naive<'a> {
                 let covered = edits.iter().any(|(later, other)| later > by && hides(other, seq));
                 if ends_here && !covered {
                     let tokens = edit.show.iter().map(|show| show.tokens).sum();
-                    items.push(Item { seq: *by, what: What::Shown, tokens });
+                    items.push(ShownItem { seq: *by, what: ItemSource::Shown, tokens });
                 }
             }
         }

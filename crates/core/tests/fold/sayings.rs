@@ -2,10 +2,12 @@
 
 use crate::fold::dice::Dice;
 use komado_core::journal::{
-    Cause, Chronicle, Entry, Group, Mark, Ratio, Replace, Reply, Setup, Share, Slice, Usage,
+    Cause, Chronicle, ElementGroup, Entry, Ratio, Replace, Reply, Setup, Share, Slice, TranscriptMark, Usage,
 };
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{
+    Call, CallKind, ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome,
+};
+use komado_core::raw::RawJson;
 use komado_core::{Seq, Span, ThreadId};
 
 const WORDS: [&str; 9] = [
@@ -43,17 +45,17 @@ pub(crate) fn words(dice: &mut Dice, seq: Seq) -> String {
 }
 
 /// What somebody notes.
-pub(crate) fn note(dice: &mut Dice, seq: Seq) -> Raw {
-    Raw::parse(format!(r#"{{"node":"n{}","at":{seq}}}"#, dice.below(9))).unwrap()
+pub(crate) fn note(dice: &mut Dice, seq: Seq) -> RawJson {
+    RawJson::parse(format!(r#"{{"node":"n{}","at":{seq}}}"#, dice.below(9))).unwrap()
 }
 
-fn raw(dice: &mut Dice) -> Raw {
-    Raw::parse(*dice.pick(&JSON).unwrap()).unwrap()
+fn raw(dice: &mut Dice) -> RawJson {
+    RawJson::parse(*dice.pick(&JSON).unwrap()).unwrap()
 }
 
 /// What stands beside known fields is always an object with something in it.
-fn raw_fields(dice: &mut Dice) -> Raw {
-    Raw::parse(*dice.pick(&JSON[..2]).unwrap()).unwrap()
+fn raw_fields(dice: &mut Dice) -> RawJson {
+    RawJson::parse(*dice.pick(&JSON[..2]).unwrap()).unwrap()
 }
 
 fn opaque(dice: &mut Dice) -> Opaque {
@@ -65,19 +67,19 @@ fn maybe<T>(dice: &mut Dice, percent: u32, make: impl FnOnce(&mut Dice) -> T) ->
     if dice.chance(percent) { Some(make(dice)) } else { None }
 }
 
-fn content(dice: &mut Dice, seq: Seq) -> Part {
+fn content(dice: &mut Dice, seq: Seq) -> MessagePart {
     match dice.below(20) {
-        0 => Part::Opaque(opaque(dice)),
-        1 => Part::Image {
+        0 => MessagePart::Opaque(opaque(dice)),
+        1 => MessagePart::Image {
             source: ImageSource::Url { url: words(dice, seq) },
             detail: maybe(dice, 50, |_| "low".into()),
         },
-        2 => Part::Image {
+        2 => MessagePart::Image {
             source: ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 9 },
             detail: None,
         },
-        3 => Part::Text { text: words(dice, seq), extra: Some(opaque(dice)) },
-        _ => Part::text(words(dice, seq)),
+        3 => MessagePart::Text { text: words(dice, seq), extra: Some(opaque(dice)) },
+        _ => MessagePart::text(words(dice, seq)),
     }
 }
 
@@ -96,7 +98,10 @@ pub(crate) fn plain(dice: &mut Dice, role: Role, seq: Seq) -> Message {
 pub(crate) fn assistant(dice: &mut Dice, seq: Seq, calls: u32) -> Message {
     let mut parts = Vec::new();
     if dice.chance(15) {
-        parts.push(Part::Reasoning { text: words(dice, seq), signature: maybe(dice, 50, |_| "s=".into()) });
+        parts.push(MessagePart::Reasoning {
+            text: words(dice, seq),
+            signature: maybe(dice, 50, |_| "s=".into()),
+        });
     }
     if calls == 0 || dice.chance(60) {
         parts.push(content(dice, seq));
@@ -105,7 +110,7 @@ pub(crate) fn assistant(dice: &mut Dice, seq: Seq, calls: u32) -> Message {
     for i in 0..calls {
         let custom = dice.chance(10);
         let arguments = if dice.chance(80) { raw_fields(dice).get().to_owned() } else { words(dice, seq) };
-        parts.push(Part::Call(Call {
+        parts.push(MessagePart::Call(Call {
             id: IDS[(first + i) as usize % IDS.len()].into(),
             name: (*dice.pick(&TOOLS).unwrap()).into(),
             arguments,
@@ -123,7 +128,7 @@ pub(crate) fn assistant(dice: &mut Dice, seq: Seq, calls: u32) -> Message {
 pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
     let content = (0..dice.below(3)).map(|_| content(dice, seq)).collect();
     let id_of = |dice: &mut Dice| (*dice.pick(&["abc", "a/b", "odd id"]).unwrap()).to_owned();
-    let outcome = Outcome {
+    let outcome = ToolOutcome {
         call_id: id.into(),
         name: maybe(dice, 80, |d| (*d.pick(&TOOLS).unwrap()).into()),
         content,
@@ -136,7 +141,7 @@ pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
         duration_ms: maybe(dice, 20, |d| d.roll() >> 40),
         interrupted: dice.chance(10),
     };
-    let mut message = Message::of(Role::Tool, vec![Part::Result(outcome)]);
+    let mut message = Message::of(Role::Tool, vec![MessagePart::Result(outcome)]);
     message.name = maybe(dice, 5, |d| (*d.pick(&NAMES).unwrap()).into());
     message
 }
@@ -144,7 +149,7 @@ pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
 pub(crate) fn setup(dice: &mut Dice, seq: Seq) -> Setup {
     Setup {
         system: maybe(dice, 80, |d| words(d, seq)),
-        tools: maybe(dice, 50, |_| Raw::parse(r#"[{"name":"read"}, {"name":"ls"}]"#).unwrap()),
+        tools: maybe(dice, 50, |_| RawJson::parse(r#"[{"name":"read"}, {"name":"ls"}]"#).unwrap()),
         params: maybe(dice, 30, raw_fields),
         dialect: maybe(dice, 50, |_| "openai".into()),
     }
@@ -173,11 +178,12 @@ pub(crate) fn reply(dice: &mut Dice, seq: Seq) -> Reply {
 }
 
 /// Where a client's transcript stood, perhaps.
-pub(crate) fn mark(dice: &mut Dice) -> Option<Mark> {
+pub(crate) fn mark(dice: &mut Dice) -> Option<TranscriptMark> {
     maybe(dice, 50, |dice| {
         let from = dice.below(50);
-        let group = |d: &mut Dice| Group { elements: d.below(3), entries: d.below(3), times: d.below(4) };
-        Mark {
+        let group =
+            |d: &mut Dice| ElementGroup { elements: d.below(3), entries: d.below(3), times: d.below(4) };
+        TranscriptMark {
             from,
             elements: from + dice.below(9),
             digest: (*dice.pick(&["9f3a0c", "", "a b@c/d\"窓"]).unwrap()).into(),

@@ -3,7 +3,7 @@
 use crate::fold::elders::{each, each_journal};
 use crate::fold::play::{self, Play, poured};
 use komado_core::journal::{Entry, Record};
-use komado_core::view::{Item, Waiting, What};
+use komado_core::view::{ItemSource, ShownItem, WaitingCall};
 use komado_core::{Kind, Message, Seq, Span};
 use komado_testkit::Book;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// All that can be seen of a view but the number of its last entry.
 #[derive(PartialEq, Debug)]
 struct Sight {
-    items: Vec<Item>,
+    items: Vec<ShownItem>,
     tokens: u64,
     setup: Option<Seq>,
     share: Option<Seq>,
     chronicle: Option<Seq>,
     pins: Vec<Span>,
-    open: Vec<Arc<Waiting>>,
+    open: Vec<Arc<WaitingCall>>,
     closed: Option<Seq>,
 }
 
@@ -95,14 +95,14 @@ fn any_edit(play: &mut Play) -> Option<Seq> {
 }
 
 /// Lets people talk for a while; gives what they said, as items.
-fn talk(play: &mut Play) -> Vec<Item> {
+fn talk(play: &mut Play) -> Vec<ShownItem> {
     let mut said = Vec::new();
     for _ in 0..play.dice.below(4) {
         let tokens = play.dice.below(90);
         let entry = play::say(&play.book, &mut play.dice);
         let kind = Kind::of(&entry);
         if let Some(seq) = play.push(entry, tokens) {
-            said.push(Item { seq, what: What::Said(kind), tokens });
+            said.push(ShownItem { seq, what: ItemSource::Said(kind), tokens });
         }
     }
     said
@@ -134,7 +134,7 @@ fn check_same(fork: &Book, play: &Play, at: Seq, shift: Seq) {
     let mut items = play::items(fork, fork.view());
     for item in &mut items {
         item.seq = there(item.seq);
-        if let What::Replaced(by) = &mut item.what {
+        if let ItemSource::Replaced(by) = &mut item.what {
             *by = there(*by);
         }
     }

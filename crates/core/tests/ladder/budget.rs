@@ -3,7 +3,7 @@
 use komado_core::View;
 use komado_core::budget::*;
 use komado_core::journal::Entry;
-use komado_core::message::{Call, CallKind, Message, Outcome, Part, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role, ToolOutcome};
 use komado_testkit::Book;
 
 /// A view in which a user said `said` tokens and a tool `output`.
@@ -14,24 +14,24 @@ fn view(said: u32, output: u32) -> View {
     if output > 0 {
         let (id, arguments) = ("a".to_owned(), "{}".to_owned());
         let call = Call { id, name: "ls".into(), arguments, kind: CallKind::Function, extra: None };
-        push(Message::of(Role::Assistant, vec![Part::Call(call)]), 0).unwrap();
-        let outcome = Outcome {
+        push(Message::of(Role::Assistant, vec![MessagePart::Call(call)]), 0).unwrap();
+        let outcome = ToolOutcome {
             call_id: "a".into(),
             name: None,
-            content: vec![Part::text("files")],
+            content: vec![MessagePart::text("files")],
             is_error: false,
             output_ref: None,
             duration_ms: None,
             interrupted: false,
         };
-        push(Message::of(Role::Tool, vec![Part::Result(outcome)]), output).unwrap();
+        push(Message::of(Role::Tool, vec![MessagePart::Result(outcome)]), output).unwrap();
     }
     book.view().clone()
 }
 
-fn rule(budget: &Budget, tokens: u64) -> Rule {
+fn rule(budget: &Budget, tokens: u64) -> BudgetRule {
     let verdict = budget.will_manage(&view(u32::try_from(tokens).unwrap(), 0));
-    assert_eq!(verdict.will_manage, verdict.rule != Rule::Fits);
+    assert_eq!(verdict.will_manage, verdict.rule != BudgetRule::Fits);
     assert_eq!(verdict.tokens, tokens);
     verdict.rule
 }
@@ -64,10 +64,10 @@ fn ours_leaves_a_reserve_and_a_tenth_and_acts_above_four_fifths_of_the_rest() {
         let budget = preset(Preset::Komado, window);
         assert_eq!((budget.reserve, budget.usable), (reserve, usable), "{window}");
         assert_eq!((budget.act_at, budget.low), (act_at, low), "{window}");
-        assert_eq!(rule(&budget, act_at - 1), Rule::Fits, "{window}");
-        assert_eq!(rule(&budget, act_at), Rule::SoftMark, "{window}");
-        assert_eq!(rule(&budget, usable), Rule::SoftMark, "{window}");
-        assert_eq!(rule(&budget, usable + 1), Rule::HardGate, "{window}");
+        assert_eq!(rule(&budget, act_at - 1), BudgetRule::Fits, "{window}");
+        assert_eq!(rule(&budget, act_at), BudgetRule::SoftMark, "{window}");
+        assert_eq!(rule(&budget, usable), BudgetRule::SoftMark, "{window}");
+        assert_eq!(rule(&budget, usable + 1), BudgetRule::HardGate, "{window}");
     }
     let budget = preset(Preset::Komado, 128_000);
     assert_eq!((budget.min_gain(), budget.summary(), budget.most()), (26_752, 4_096, 121_600));
@@ -80,17 +80,17 @@ fn seed_000_acts_strictly_above_seven_tenths_of_the_window() {
     for (window, mark) in [(128_000, 89_600), (200_000, 140_000), (100, 70), (1_000, 700), (131_072, 91_750)]
     {
         let budget = preset(Preset::Seed000, window);
-        assert_eq!(rule(&budget, mark), Rule::Fits, "{window}");
+        assert_eq!(rule(&budget, mark), BudgetRule::Fits, "{window}");
         // In windows so small that a fifth is kept for the answer the mark is the gate itself.
-        let above = if budget.usable == mark { Rule::HardGate } else { Rule::SoftMark };
+        let above = if budget.usable == mark { BudgetRule::HardGate } else { BudgetRule::SoftMark };
         assert_eq!(rule(&budget, mark + 1), above, "{window}");
     }
     let policy = Preset::Seed000.policy();
-    assert_eq!((policy.keep, policy.min_messages), (Keep::Messages(5), 10));
-    assert_eq!(policy.rungs, Rungs { trim: false, condense: true, truncate: Truncate::ToLow });
+    assert_eq!((policy.keep, policy.min_messages), (KeepRule::Messages(5), 10));
+    assert_eq!(policy.rungs, LadderRungs { trim: false, condense: true, truncate: Truncate::ToLow });
     // Outputs are no reason of their own.
     let budget = preset(Preset::Seed000, 128_000);
-    assert_eq!((budget.tools, budget.will_manage(&view(0, 89_600)).rule), (None, Rule::Fits));
+    assert_eq!((budget.tools, budget.will_manage(&view(0, 89_600)).rule), (None, BudgetRule::Fits));
 }
 
 #[test]
@@ -104,10 +104,14 @@ fn seed_001_acts_at_four_fifths_and_gives_outputs_a_quarter_between_twenty_and_s
     ] {
         let budget = preset(Preset::Seed001, window);
         assert_eq!(budget.tools, Some(tools), "{window}");
-        assert_eq!(rule(&budget, mark - 1), Rule::Fits, "{window}");
-        assert_eq!(rule(&budget, mark), Rule::SoftMark, "{window}");
+        assert_eq!(rule(&budget, mark - 1), BudgetRule::Fits, "{window}");
+        assert_eq!(rule(&budget, mark), BudgetRule::SoftMark, "{window}");
         let outputs = |tokens: u64| budget.will_manage(&view(10, u32::try_from(tokens).unwrap())).rule;
-        assert_eq!((outputs(tools), outputs(tools + 1)), (Rule::Fits, Rule::ToolBudget), "{window}");
+        assert_eq!(
+            (outputs(tools), outputs(tools + 1)),
+            (BudgetRule::Fits, BudgetRule::ToolBudget),
+            "{window}"
+        );
     }
     for (window, tools) in [(8_000, 20_000), (80_000, 20_000), (80_004, 20_001), (239_996, 59_999)] {
         assert_eq!(ToolBudget::FromWindow.tokens(window), Some(tools), "{window}");
@@ -115,38 +119,38 @@ fn seed_001_acts_at_four_fifths_and_gives_outputs_a_quarter_between_twenty_and_s
     // In a window where four fifths would leave no room for the answer, the gate comes first.
     let small = preset(Preset::Seed001, 32_000);
     assert_eq!((small.usable, small.act_at), (22_400, 22_401));
-    assert_eq!((rule(&small, 22_400), rule(&small, 22_401)), (Rule::Fits, Rule::HardGate));
+    assert_eq!((rule(&small, 22_400), rule(&small, 22_401)), (BudgetRule::Fits, BudgetRule::HardGate));
     let policy = Preset::Seed001.policy();
-    assert_eq!((policy.keep, policy.rungs.trim), (Keep::Turns(1), true));
+    assert_eq!((policy.keep, policy.rungs.trim), (KeepRule::Turns(1), true));
 }
 
 #[test]
 fn seed_002_acts_at_a_percentage_inclusive_or_above_nine_tenths_less_the_reserve() {
     let budget = Budget::new(percent(100_000, 30_000, 50.0, &[]), 100_000, &[]);
     assert_eq!((budget.usable, budget.act_at, budget.threshold), (60_000, 50_000, Some(50.0)));
-    assert_eq!(rule(&budget, 49_999), Rule::Fits);
-    assert_eq!(rule(&budget, 50_000), Rule::Threshold);
-    assert_eq!(rule(&budget, 60_000), Rule::Threshold);
-    assert_eq!(rule(&budget, 60_001), Rule::HardGate);
+    assert_eq!(rule(&budget, 49_999), BudgetRule::Fits);
+    assert_eq!(rule(&budget, 50_000), BudgetRule::Threshold);
+    assert_eq!(rule(&budget, 60_000), BudgetRule::Threshold);
+    assert_eq!(rule(&budget, 60_001), BudgetRule::HardGate);
     // Nobody asked for anything: a hundred percent, and 8192 for the answer. The gate comes first.
     let plain = preset(Preset::Seed002, 200_000);
     assert_eq!((plain.reserve, plain.usable, plain.threshold), (8_192, 171_808, Some(100.0)));
-    assert_eq!((rule(&plain, 171_808), rule(&plain, 171_809)), (Rule::Fits, Rule::HardGate));
+    assert_eq!((rule(&plain, 171_808), rule(&plain, 171_809)), (BudgetRule::Fits, BudgetRule::HardGate));
     // A model that writes much leaves little: 58 % here, whatever the percentage says.
     let writer = Budget::new(percent(200_000, 64_000, 100.0, &[]), 200_000, &[]);
-    assert_eq!((rule(&writer, 116_000), rule(&writer, 116_001)), (Rule::Fits, Rule::HardGate));
+    assert_eq!((rule(&writer, 116_000), rule(&writer, 116_001)), (BudgetRule::Fits, BudgetRule::HardGate));
     let policy = Preset::Seed002.policy();
-    assert_eq!((policy.keep, policy.rungs.truncate), (Keep::Messages(3), Truncate::Half));
+    assert_eq!((policy.keep, policy.rungs.truncate), (KeepRule::Messages(3), Truncate::Half));
 }
 
 #[test]
 fn seed_002_is_exact_in_windows_that_ten_does_not_divide() {
     // 0.9 x 131072 - 8192 = 109772.8: a request of 109772 fits, one of 109773 does not.
     let budget = preset(Preset::Seed002, 131_072);
-    assert_eq!((rule(&budget, 109_772), rule(&budget, 109_773)), (Rule::Fits, Rule::HardGate));
+    assert_eq!((rule(&budget, 109_772), rule(&budget, 109_773)), (BudgetRule::Fits, BudgetRule::HardGate));
     // 7 % of 131072 is 9175.04: the first whole number at it or above.
     let budget = Budget::new(percent(131_072, 8_192, 7.0, &[]), 131_072, &[]);
-    assert_eq!((rule(&budget, 9_175), rule(&budget, 9_176)), (Rule::Fits, Rule::Threshold));
+    assert_eq!((rule(&budget, 9_175), rule(&budget, 9_176)), (BudgetRule::Fits, BudgetRule::Threshold));
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn a_profile_has_its_own_percentage_from_5_to_100_and_else_that_of_everyone() {
     // A percentage takes the place of any preset's trigger.
     let thresholds = Thresholds { global: Some(10.0), ..Thresholds::default() };
     let ours = Budget::new(Policy { thresholds, ..Preset::Komado.policy() }, 100_000, &[]);
-    assert_eq!((rule(&ours, 9_999), rule(&ours, 10_000)), (Rule::Fits, Rule::Threshold));
+    assert_eq!((rule(&ours, 9_999), rule(&ours, 10_000)), (BudgetRule::Fits, BudgetRule::Threshold));
 }
 
 #[test]
@@ -185,9 +189,12 @@ fn with_summaries_off_the_percentage_is_ignored_and_the_gate_is_not() {
     let mut policy = percent(100_000, 30_000, 50.0, &[("p", 20.0)]);
     policy.rungs.condense = false;
     let budget = Budget::new(policy, 100_000, &["p"]);
-    for (tokens, expected) in
-        [(20_000, Rule::Fits), (55_000, Rule::Fits), (60_000, Rule::Fits), (60_001, Rule::HardGate)]
-    {
+    for (tokens, expected) in [
+        (20_000, BudgetRule::Fits),
+        (55_000, BudgetRule::Fits),
+        (60_000, BudgetRule::Fits),
+        (60_001, BudgetRule::HardGate),
+    ] {
         assert_eq!(rule(&budget, tokens), expected, "{tokens}");
     }
 }
@@ -216,7 +223,7 @@ fn a_window_of_nothing_holds_nothing() {
     for preset in Preset::ALL {
         let budget = self::preset(preset, 0);
         assert_eq!((budget.usable, budget.most()), (0, 0));
-        assert_eq!(rule(&budget, 1), Rule::HardGate, "{}", preset.name());
+        assert_eq!(rule(&budget, 1), BudgetRule::HardGate, "{}", preset.name());
     }
 }
 
@@ -224,8 +231,8 @@ fn a_window_of_nothing_holds_nothing() {
 fn after_an_overflow_every_mark_moves_down_with_the_window() {
     let budget = preset(Preset::Komado, 128_000).shrunk(0.5);
     assert_eq!((budget.window, budget.usable, budget.low), (64_000, 53_504, 26_752));
-    assert_eq!((rule(&budget, 42_802), rule(&budget, 42_803)), (Rule::Fits, Rule::SoftMark));
-    assert_eq!(rule(&budget, 53_505), Rule::HardGate);
+    assert_eq!((rule(&budget, 42_802), rule(&budget, 42_803)), (BudgetRule::Fits, BudgetRule::SoftMark));
+    assert_eq!(rule(&budget, 53_505), BudgetRule::HardGate);
 }
 
 #[test]
@@ -236,14 +243,20 @@ fn every_preset_is_found_by_its_name_and_a_verdict_tells_its_numbers() {
     }
     assert_eq!(Preset::named("roo"), None);
     let verdict = preset(Preset::Komado, 128_000).will_manage(&view(50_000, 40_000));
-    assert_eq!((verdict.tokens, verdict.tool_tokens, verdict.rule), (90_000, 40_000, Rule::SoftMark));
+    assert_eq!((verdict.tokens, verdict.tool_tokens, verdict.rule), (90_000, 40_000, BudgetRule::SoftMark));
     assert!((verdict.percent - 70.3125).abs() < 1e-9, "{}", verdict.percent);
     let numbers = "90000 tokens; window 128000, reserve 8192, usable 107008; acts at 85607, down to 53504";
     assert_eq!(verdict.numbers(), numbers);
     let json = serde_json::to_string(&verdict).unwrap();
     assert!(json.contains(r#""rule":"soft_mark""#) && json.contains(r#""window":128000"#), "{json}");
-    for rule in [Rule::Fits, Rule::ToolBudget, Rule::SoftMark, Rule::Threshold, Rule::HardGate, Rule::ByHand]
-    {
+    for rule in [
+        BudgetRule::Fits,
+        BudgetRule::ToolBudget,
+        BudgetRule::SoftMark,
+        BudgetRule::Threshold,
+        BudgetRule::HardGate,
+        BudgetRule::ByHand,
+    ] {
         assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.name()));
     }
 }

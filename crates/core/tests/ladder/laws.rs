@@ -3,10 +3,10 @@
 use crate::ladder::play::{Play, each, poured};
 use crate::ladder::stage::{self, Fitted, budget, fit, fit_well, go_on, newest_user, turn};
 use komado_core::budget::Budget;
-use komado_core::grammar::{self, Shape};
-use komado_core::head::Source;
+use komado_core::grammar::{self, MessageShape};
+use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
-use komado_core::view::What;
+use komado_core::view::ItemSource;
 use komado_core::{Kind, Meter, Seq};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ fn check_fits(play: &Play, budget: &Budget) {
 }
 
 /// The request as its order of speakers.
-fn shapes(play: &Play) -> Vec<Shape> {
-    poured(&play.book, play.book.view()).iter().map(|(_, message)| Shape::of(message)).collect()
+fn shapes(play: &Play) -> Vec<MessageShape> {
+    poured(&play.book, play.book.view()).iter().map(|(_, message)| MessageShape::of(message)).collect()
 }
 
 /// OpenAI takes every request; so does Anthropic, as long as the user's message that began the conversation is shown.
@@ -37,7 +37,7 @@ fn check_valid(play: &Play, begun_by_user: bool) {
 fn begins_with_user(play: &Play) -> bool {
     let mut first = play.items().into_iter().map(|item| {
         let Ok(head) = play.book.rows().head(item.seq);
-        (item.what != What::Shown, head.kind)
+        (item.what != ItemSource::Shown, head.kind)
     });
     first.find(|(_, kind)| *kind != Kind::System).is_some_and(|found| found == (true, Kind::User))
 }
@@ -46,7 +46,7 @@ fn begins_with_user(play: &Play) -> bool {
 fn check_reachable(play: &Play) {
     let view = play.book.view();
     let shown: BTreeSet<Seq> =
-        play.items().iter().filter(|item| item.what != What::Shown).map(|item| item.seq).collect();
+        play.items().iter().filter(|item| item.what != ItemSource::Shown).map(|item| item.seq).collect();
     for record in play.book.records() {
         let Ok(head) = play.book.rows().head(record.seq);
         if !head.kind.is_item() || !view.on_path(record.seq) || shown.contains(&record.seq) {

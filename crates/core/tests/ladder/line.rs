@@ -2,10 +2,10 @@
 
 use crate::ladder::play::Play;
 use crate::ladder::stage::{self, go_on};
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::share::windows;
-use komado_core::slice::{Cut, TooMuch, Tools, counted, cut};
+use komado_core::slice::{SliceCut, SliceTooLarge, SliceTools, counted, cut};
 use komado_core::{Meter, Seq, ThreadId, View};
 use komado_testkit::Book;
 
@@ -45,7 +45,7 @@ impl Line {
     pub(crate) fn go_on(&self, play: &mut Play, meter: Meter, count: u32) {
         let share = share(&play.book);
         go_on(play, meter, count);
-        let now = Tools::above(own_setup(&play.book, play.book.view()).as_ref());
+        let now = SliceTools::above(own_setup(&play.book, play.book.view()).as_ref());
         if let Some(share) = share {
             let Ok(slices) = counted(play.book.rows(), meter, &share, now);
             stage::push(play, meter, Entry::Share(Share { slices, ..share })).unwrap();
@@ -54,7 +54,12 @@ impl Line {
 
     /// Spawns a child of the thread at play, and goes on in it. `Err` when what must stay is too much; then nothing
     /// changed but for the anchor.
-    pub(crate) fn descend(&mut self, play: &mut Play, meter: Meter, ratio: Ratio) -> Result<(), TooMuch> {
+    pub(crate) fn descend(
+        &mut self,
+        play: &mut Play,
+        meter: Meter,
+        ratio: Ratio,
+    ) -> Result<(), SliceTooLarge> {
         let depth = self.above.len();
         let (parent, child) = (name(depth), name(depth + 1));
         let anchor = Anchor {
@@ -71,7 +76,7 @@ impl Line {
         ratios.push(ratio);
         let line = windows(self.window, &ratios);
         let most = most(line[depth] - line[depth + 1]);
-        let slice = slice(&play.book, meter, (&parent, &child), at, ratio, most, Tools::Offered)?;
+        let slice = slice(&play.book, meter, (&parent, &child), at, ratio, most, SliceTools::Offered)?;
         let mut book = Book::default();
         for (depth, above) in self.above.iter().enumerate() {
             book.below(name(depth), above);
@@ -101,12 +106,12 @@ pub(crate) fn slice(
     at: Seq,
     ratio: Ratio,
     most: u64,
-    tools: Tools,
-) -> Result<Slice, TooMuch> {
+    tools: SliceTools,
+) -> Result<Slice, SliceTooLarge> {
     let within = |thread: &ThreadId| thread == child || thread == parent;
     let head = format!("[from {parent}]");
     let Ok(cut) =
-        cut(book.rows(), meter, Cut { thread: parent, at, ratio, most, head, tools, within: &within });
+        cut(book.rows(), meter, SliceCut { thread: parent, at, ratio, most, head, tools, within: &within });
     cut
 }
 

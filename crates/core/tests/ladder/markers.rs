@@ -2,8 +2,8 @@
 
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Next, Step, Tried};
-use komado_core::view::What;
+use komado_core::ladder::{self, LadderNext, LadderStep, LadderTried};
+use komado_core::view::ItemSource;
 use komado_core::{Message, Meter, Role};
 use komado_testkit::Book;
 
@@ -13,10 +13,10 @@ const METER: Meter = Meter::Bytes4;
 fn fit(book: &mut Book, budget: &Budget) -> u32 {
     let mut times = 0;
     loop {
-        let Ok(next) = ladder::next(book.view(), book.rows(), budget, METER, Tried::default());
+        let Ok(next) = ladder::next(book.view(), book.rows(), budget, METER, LadderTried::default());
         let (hide, marker) = match next {
-            Next::Rest => return times,
-            Next::Do(Step::Truncate { hide, marker }) => (hide, marker),
+            LadderNext::Rest => return times,
+            LadderNext::Do(LadderStep::Truncate { hide, marker }) => (hide, marker),
             other => panic!("{other:?}"),
         };
         let show = vec![Show { kind: ShowKind::Marker, tokens: METER.said(&marker), text: marker }];
@@ -41,7 +41,7 @@ fn one_marker_stands_for_all_that_was_left_out_however_often_that_happened() {
         book.push(Entry::Message(message, None), tokens, "t").unwrap();
         times += fit(&mut book, &budget);
         let Ok(items) = book.view().items(book.rows());
-        most = most.max(items.iter().filter(|item| item.what == What::Shown).count());
+        most = most.max(items.iter().filter(|item| item.what == ItemSource::Shown).count());
     }
     assert!(times > 50, "{times}");
     // A user's message that was the newest may stand between two of them until the next time.

@@ -4,7 +4,7 @@ use crate::ladder::line::{Line, ratio, share};
 use crate::ladder::play::{Play, each, poured};
 use crate::ladder::stage::{self, Fitted, fit, turn};
 use komado_core::budget::{Budget, Preset};
-use komado_core::grammar::{self, Shape};
+use komado_core::grammar::{self, MessageShape};
 use komado_core::journal::{Anchor, Ending, Entry, Ratio};
 use komado_core::share::Shares;
 use komado_core::{Message, Meter, Role, Seq, ThreadId};
@@ -35,7 +35,8 @@ fn check_fits(play: &Play, budget: &Budget) {
     assert!(view.tokens() <= budget.most(), "{} tokens, most {}", view.tokens(), budget.most());
     assert!(own <= budget.room, "{own} tokens in a room of {}", budget.room);
     assert!(view.tokens() <= budget.window, "{} tokens in a window of {}", view.tokens(), budget.window);
-    let shapes: Vec<Shape> = poured(&play.book, view).iter().map(|(_, message)| Shape::of(message)).collect();
+    let shapes: Vec<MessageShape> =
+        poured(&play.book, view).iter().map(|(_, message)| MessageShape::of(message)).collect();
     assert_eq!(grammar::anthropic(&shapes), Ok(()));
 }
 

@@ -4,10 +4,10 @@ use crate::ladder::dice::Dice;
 use crate::ladder::play::{self, Play};
 use komado_core::budget::{Budget, Preset};
 use komado_core::digest::Digest;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Floor, Next, Rung, Step, Tried};
-use komado_core::message::{Message, Outcome, Part, Role};
+use komado_core::ladder::{self, Floor, LadderNext, LadderStep, LadderTried, Rung};
+use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
 use komado_core::{Meter, Seq};
 
 /// Steps that one round may take before something is wrong.
@@ -63,9 +63,9 @@ fn longer(mut message: Message, dice: &mut Dice) -> Message {
         "aGVsbG8gd29ybGQ=",
     ];
     let text = dice.pick(&FILL).unwrap().repeat(dice.between(1, 300) as usize);
-    match message.parts.iter_mut().find_map(|p| if let Part::Result(o) = p { Some(o) } else { None }) {
-        Some(Outcome { content, .. }) => content.push(Part::text(text)),
-        None => message.parts.insert(0, Part::text(text)),
+    match message.parts.iter_mut().find_map(|p| if let MessagePart::Result(o) = p { Some(o) } else { None }) {
+        Some(ToolOutcome { content, .. }) => content.push(MessagePart::text(text)),
+        None => message.parts.insert(0, MessagePart::text(text)),
     }
     message
 }
@@ -118,15 +118,15 @@ pub(crate) fn fit_well(play: &mut Play, budget: &Budget, look: &mut dyn FnMut(Ru
 }
 
 fn fit_by(play: &mut Play, meter: Meter, budget: &Budget, whim: u32, look: &mut dyn FnMut(Rung)) -> Fitted {
-    let mut tried = Tried::default();
+    let mut tried = LadderTried::default();
     for steps in 0..MOST_STEPS {
         let Ok(next) = ladder::next(play.book.view(), play.book.rows(), budget, meter, tried);
         let step = match next {
-            Next::Rest => return Fitted::Yes(steps),
-            Next::Floor(floor) => return Fitted::Floor(floor),
-            Next::Do(step) => step,
+            LadderNext::Rest => return Fitted::Yes(steps),
+            LadderNext::Floor(floor) => return Fitted::Floor(floor),
+            LadderNext::Do(step) => step,
         };
-        tried.condense |= matches!(step, Step::Condense { .. });
+        tried.condense |= matches!(step, LadderStep::Condense { .. });
         look(step.rung());
         let Some(edit) = written(play, meter, step, whim) else { continue };
         let before = play.book.view().tokens();
@@ -140,16 +140,16 @@ fn fit_by(play: &mut Play, meter: Meter, budget: &Budget, whim: u32, look: &mut 
 }
 
 /// The step as an edit; a summariser may fail, write much, or be the digest.
-fn written(play: &Play, meter: Meter, step: Step, whim: u32) -> Option<Edit> {
+fn written(play: &Play, meter: Meter, step: LadderStep, whim: u32) -> Option<Edit> {
     let kind = step.kind();
     let cause = Cause::default();
     Some(match step {
-        Step::Replace { replace, .. } => Edit { kind, hide: vec![], show: vec![], replace, cause },
-        Step::Truncate { hide, marker } => {
+        LadderStep::Replace { replace, .. } => Edit { kind, hide: vec![], show: vec![], replace, cause },
+        LadderStep::Truncate { hide, marker } => {
             let show = Show { kind: ShowKind::Marker, tokens: meter.said(&marker), text: marker };
             Edit { kind, hide, show: vec![show], replace: vec![], cause }
         }
-        Step::Condense { hide, limit } => {
+        LadderStep::Condense { hide, limit } => {
             let text = match whim {
                 0 => return None,
                 1 => "ok".to_owned(),

@@ -3,11 +3,11 @@
 use crate::shares::line::{Line, own_setup, ratio, share};
 use crate::shares::play::{Play, each, items, poured};
 use crate::shares::stage::{self, go_on};
-use komado_core::grammar::{self, Shape};
-use komado_core::head::Source;
+use komado_core::grammar::{self, MessageShape};
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Ratio, Setup, Slice};
-use komado_core::slice::{Cut, TooMuch, Tools, counted, cut};
-use komado_core::view::{Item, What};
+use komado_core::slice::{SliceCut, SliceTooLarge, SliceTools, counted, cut};
+use komado_core::view::{ItemSource, ShownItem};
 use komado_core::{Kind, Message, Meter, Role, Seq, ThreadId, View};
 use komado_testkit::notation;
 use std::cell::Cell;
@@ -29,21 +29,23 @@ fn units(play: &Play, view: &View) -> Vec<Unit> {
     let rows = play.book.rows();
     let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
     let mut place: BTreeMap<Seq, usize> = BTreeMap::new();
-    let all: Vec<(Item, Kind, Seq)> = items(&play.book, view)
+    let all: Vec<(ShownItem, Kind, Seq)> = items(&play.book, view)
         .into_iter()
         .map(|item| {
             let Ok(head) = rows.head(item.seq);
-            let shown = item.what == What::Shown;
+            let shown = item.what == ItemSource::Shown;
             (item, head.kind, if shown { item.seq } else { head.unit })
         })
         .collect();
-    let leading =
-        all.iter().take_while(|(item, kind, _)| *kind == Kind::System && item.what != What::Shown).count();
+    let leading = all
+        .iter()
+        .take_while(|(item, kind, _)| *kind == Kind::System && item.what != ItemSource::Shown)
+        .count();
     for (i, (item, kind, of)) in all.iter().enumerate() {
         if view.open().unit > 0 && *of == view.open().unit {
             continue;
         }
-        let shown = item.what == What::Shown;
+        let shown = item.what == ItemSource::Shown;
         let at = *place.entry(*of).or_insert(i);
         let unit = units.entry(at).or_insert(Unit {
             items: Vec::new(),
@@ -58,11 +60,11 @@ fn units(play: &Play, view: &View) -> Vec<Unit> {
     units.into_values().collect()
 }
 
-fn cut_at(play: &Play, meter: Meter, at: Seq, most: u64) -> Result<Slice, TooMuch> {
+fn cut_at(play: &Play, meter: Meter, at: Seq, most: u64) -> Result<Slice, SliceTooLarge> {
     let (thread, nobody) = (ThreadId::root(), |_: &ThreadId| false);
     let (ratio, head) = (Ratio::new(0.8).unwrap(), "[ここまでの会話]".to_owned());
-    let tools = Tools::Offered;
-    let wanted = Cut { thread: &thread, at, ratio, most, head, tools, within: &nobody };
+    let tools = SliceTools::Offered;
+    let wanted = SliceCut { thread: &thread, at, ratio, most, head, tools, within: &nobody };
     let Ok(slice) = cut(play.book.rows(), meter, wanted);
     slice
 }
@@ -144,7 +146,7 @@ fn a_slice_is_never_too_large_and_holds_what_must_stay_and_the_newest_whole() {
             }
             Err(why) => {
                 let must = before + units.iter().filter(|u| u.must).map(|u| u.tokens).sum::<u64>();
-                assert_eq!(why, TooMuch { thread: ThreadId::root(), must, most });
+                assert_eq!(why, SliceTooLarge { thread: ThreadId::root(), must, most });
                 assert!(must > most, "{why}");
                 let text = why.to_string();
                 assert!(text.contains(&must.to_string()) && text.contains(&most.to_string()), "{text}");
@@ -193,7 +195,7 @@ fn check_count(line: &Line, play: &Play, meter: Meter) {
 
 fn check_seen(line: &Line, play: &Play) {
     let all = poured(&play.book, play.book.view());
-    let shapes: Vec<Shape> = all.iter().map(|(_, message)| Shape::of(message)).collect();
+    let shapes: Vec<MessageShape> = all.iter().map(|(_, message)| MessageShape::of(message)).collect();
     assert_eq!(grammar::anthropic(&shapes), Ok(()));
     for depth in 1..=line.above.len() {
         let child = crate::shares::line::name(depth);
@@ -292,7 +294,7 @@ fn a_child_reads_the_part_of_the_request_and_it_is_counted_as_it_is_sent() {
         assert!(all.iter().any(|(_, message)| message.words() == swap.text), "{all:?}");
         let Ok(items) = notation::items(play.book.view(), play.book.rows());
         assert!(items.contains("root@1 user clip \"行 0"), "{items}");
-        let Ok(counted) = counted(play.book.rows(), meter, &share, Tools::Offered);
+        let Ok(counted) = counted(play.book.rows(), meter, &share, SliceTools::Offered);
         assert_eq!(counted, share.slices);
     });
 }

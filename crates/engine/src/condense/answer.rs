@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// An answer, taken apart.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Parsed {
+pub struct ParsedSummary {
     /// What to keep word for word.
     pub retain: Option<String>,
     /// The summary; `None` when there are no words in it.
@@ -16,7 +16,7 @@ pub struct Parsed {
 }
 
 /// Takes an answer apart. Without tags all of it is the summary.
-pub fn parse(text: &str) -> Parsed {
+pub fn parse(text: &str) -> ParsedSummary {
     let mut tags = tags(text, &PLAIN);
     let mut text = Cow::Borrowed(text);
     if !tags.iter().any(|tag| tag.name.is_section()) {
@@ -120,7 +120,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn read(mut self) -> Parsed {
+    fn read(mut self) -> ParsedSummary {
         let (mut at, mut i) = (0, 0);
         while let Some(&tag) = self.tags.get(i) {
             if tag.from < at {
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         }
         self.loose.push(&self.text[at.min(self.text.len())..]);
         let summary = [&self.summary, &self.loose].into_iter().find_map(|pieces| joined(pieces));
-        Parsed { retain: joined(&self.retain), summary }
+        ParsedSummary { retain: joined(&self.retain), summary }
     }
 
     /// Where what was thought ends: at its end tag, else where a section begins, else with the text.

@@ -4,7 +4,7 @@
 //! become a command. A program that ends with an error, says too much, or takes too long has failed; what it wrote to
 //! its standard error says why.
 
-use super::{Answer, Failure, Request, Summariser};
+use super::{Summariser, SummaryAnswer, SummaryFailure, SummaryRequest};
 use std::io::{Read, Write};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a program for each request. `KOMADO_MAX_TOKENS` in its environment is the longest answer of use.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct SummaryCommand {
     /// The program, found as the system finds programs.
     pub program: String,
     /// Its arguments.
@@ -30,8 +30,8 @@ pub struct Command {
     pub limit: Option<Duration>,
 }
 
-impl Command {
-    fn start(&self, request: &Request) -> io::Result<Child> {
+impl SummaryCommand {
+    fn start(&self, request: &SummaryRequest) -> io::Result<Child> {
         std::process::Command::new(&self.program)
             .args(&self.arguments)
             .env("KOMADO_MAX_TOKENS", request.max_tokens.to_string())
@@ -59,12 +59,12 @@ impl Command {
         }
     }
 
-    fn failed(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::new(format!("`{}`: {why}", self.program))
+    fn failed(&self, why: impl std::fmt::Display) -> SummaryFailure {
+        SummaryFailure::new(format!("`{}`: {why}", self.program))
     }
 }
 
-impl Summariser for Command {
+impl Summariser for SummaryCommand {
     fn name(&self) -> &str {
         &self.program
     }
@@ -73,7 +73,7 @@ impl Summariser for Command {
         None
     }
 
-    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
+    fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure> {
         let mut child = self.start(request).map_err(|e| self.failed(format!("cannot be run: {e}")))?;
         tell(&mut child, request);
         let (out, err) = (hear(child.stdout.take()), hear(child.stderr.take()));
@@ -96,12 +96,12 @@ impl Summariser for Command {
         if text.len() as u64 > LONGEST {
             return Err(self.failed(format!("its answer is longer than {LONGEST} bytes")));
         }
-        Ok(Answer { text, usage: None, model: None })
+        Ok(SummaryAnswer { text, usage: None, model: None })
     }
 }
 
 /// Writes the request beside everything else: a program may answer before it has read all, or never read.
-fn tell(child: &mut Child, request: &Request) {
+fn tell(child: &mut Child, request: &SummaryRequest) {
     let Some(mut input) = child.stdin.take() else { return };
     let system = request.system.as_deref().map(|system| format!("{system}\n\n")).unwrap_or_default();
     let text = format!("{system}{}\n", request.text);
@@ -127,16 +127,16 @@ fn hear(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<String>
 mod tests {
     use super::*;
 
-    fn request(text: &str) -> Request {
-        Request { system: Some("Be short.".into()), text: text.into(), max_tokens: 77, part: 1 }
+    fn request(text: &str) -> SummaryRequest {
+        SummaryRequest { system: Some("Be short.".into()), text: text.into(), max_tokens: 77, part: 1 }
     }
 
-    fn command(program: &str, arguments: &[&str]) -> Command {
+    fn command(program: &str, arguments: &[&str]) -> SummaryCommand {
         let arguments = arguments.iter().map(|text| (*text).to_owned()).collect();
-        Command { program: program.to_owned(), arguments, limit: None }
+        SummaryCommand { program: program.to_owned(), arguments, limit: None }
     }
 
-    fn shell(script: &str) -> Command {
+    fn shell(script: &str) -> SummaryCommand {
         command("sh", &["-c", script])
     }
 
@@ -167,10 +167,11 @@ mod tests {
 
     #[test]
     fn a_program_that_takes_too_long_is_ended() {
-        let mut slow = Command { limit: Some(Duration::from_millis(30)), ..command("sleep", &["600"]) };
+        let mut slow =
+            SummaryCommand { limit: Some(Duration::from_millis(30)), ..command("sleep", &["600"]) };
         let why = slow.summarise(&request("x")).unwrap_err().why;
         assert!(why.contains("within 30ms"), "{why}");
-        let mut quick = Command { limit: Some(Duration::from_secs(600)), ..command("cat", &[]) };
+        let mut quick = SummaryCommand { limit: Some(Duration::from_secs(600)), ..command("cat", &[]) };
         assert!(quick.summarise(&request("x")).is_ok());
     }
 

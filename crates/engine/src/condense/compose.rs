@@ -4,28 +4,28 @@
 //! and to a digest that knows what was in it. What comes back is headed, cut to its limit, checked for lost facts, and
 //! refused if it is no smaller than what it stands for.
 
-use super::leaving::{Census, Item, Leaving, Retained};
-use super::prompt::Prompt;
+use super::leaving::{Census, Leaving, LeavingItem, Retained};
+use super::prompt::SummaryPrompt;
 use super::render::{
     SO_FAR, cut_prefix, cut_split, head_again, head_earlier, marker_line, message_body, message_head,
     strip_marker, without_calls,
 };
 use super::{
-    Answer, Composed, Declined, Failure, Language, Reads, Request, Settings, Summariser, Transcript, answer,
-    prompt,
+    ComposedSummary, CondenseSettings, Declined, PromptLanguage, Summariser, SummaryAnswer, SummaryFailure,
+    SummaryInput, SummaryRequest, Transcript, answer, prompt,
 };
 use komado_core::digest::Digest;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Setup, Show, ShowKind, Usage};
 use komado_core::message::Message;
 use komado_core::meter::Counter;
-use komado_core::view::{Item as ViewItem, What};
+use komado_core::view::{ItemSource, ShownItem as ViewItem};
 use komado_core::{Meter, Seq, Span, View};
 use komado_store::Error;
 
 /// What the texts are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub(crate) enum SummaryGoal {
     /// To stand in a view in place of what they tell of: headed, and smaller than that.
     StandIn,
     /// To be read where the conversation is not seen: without a heading, however little it is, and as long as the limit
@@ -36,72 +36,72 @@ pub(crate) enum Goal {
 /// Writes the texts that will stand for `hide` in `view`: at most `limit` tokens together, counted by `meter`.
 ///
 /// Nothing is appended; what to do with the texts, or with a refusal, is the caller's. The error is that of reading.
-pub fn compose<S: Source<Error = Error> + ?Sized>(
+pub fn compose<S: EntrySource<Error = Error> + ?Sized>(
     source: &S,
     view: &View,
     hide: &[Span],
-    settings: &Settings,
+    settings: &CondenseSettings,
     by: &mut dyn Summariser,
     meter: Meter,
     limit: u64,
-) -> Result<Result<Composed, Declined>, Error> {
-    write((source, view), hide, settings, by, (meter, limit), Goal::StandIn)
+) -> Result<Result<ComposedSummary, Declined>, Error> {
+    write((source, view), hide, settings, by, (meter, limit), SummaryGoal::StandIn)
 }
 
 /// Writes the texts for a goal. The error is that of reading.
-pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
+pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     (source, view): (&S, &View),
     hide: &[Span],
-    settings: &Settings,
+    settings: &CondenseSettings,
     by: &mut dyn Summariser,
     (meter, limit): (Meter, u64),
-    goal: Goal,
-) -> Result<Result<Composed, Declined>, Error> {
+    goal: SummaryGoal,
+) -> Result<Result<ComposedSummary, Declined>, Error> {
     let leaving = Leaving::of(source, view, hide)?;
     let mut census = leaving.census(source)?;
     if let Some(declined) = worthless(&census, settings, goal) {
         return Ok(Err(declined));
     }
-    if goal == Goal::Tell {
+    if goal == SummaryGoal::Tell {
         census.tokens = u64::MAX;
     }
     let language = match settings.language {
         Some(language) => language,
-        None => Language::spoken(source, &leaving)?,
+        None => PromptLanguage::spoken(source, &leaving)?,
     };
     let mut retained = Retained::new(meter, limit / 3);
     let overflow = retained.carry(source, &leaving)?;
     let head = |kind| match goal {
-        Goal::StandIn => marker_line(kind, hide, language, settings.reach),
-        Goal::Tell => String::new(),
+        SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach),
+        SummaryGoal::Tell => String::new(),
     };
-    let frame = Frame {
+    let frame = SummaryFrame {
         meter,
         limit,
         hidden: census.tokens,
         language,
         heads: [head(ShowKind::Retain), head(ShowKind::Summary)],
     };
-    let ledger = if by.reads() == Reads::Facts { 0 } else { limit / 4 };
+    let ledger = if by.reads() == SummaryInput::Facts { 0 } else { limit / 4 };
     let room = match frame.room(&retained, settings, ledger) {
         Ok(room) => room,
         Err(declined) => return Ok(Err(declined)),
     };
     let mut digest = Digest::new(meter);
     let written = match by.reads() {
-        Reads::Facts => {
+        SummaryInput::Facts => {
             read_facts(source, &leaving, &overflow, &mut digest)?;
             tell_facts(&digest, by, room.aim)
         }
-        Reads::Request => {
-            let prompt = Prompt::new(settings, language, room.aim);
+        SummaryInput::Request => {
+            let prompt = SummaryPrompt::new(settings, language, room.aim);
             let talk = Conversation::upto(source, view, hide.last().map_or(0, |span| span.to))?;
             let mut spent = None;
             if let Some(written) = go_on(&talk, &prompt, room.most, by, (&mut retained, &mut spent)) {
                 read_facts(source, &leaving, &overflow, &mut digest)?;
                 written
             } else {
-                match Chunks::new(by, prompt, room.most, &mut retained, meter, spent) {
+                match SummaryChunks::new(by, prompt, room.most, &mut retained, meter, spent) {
                     Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
                     Err(declined) => Err(declined),
                 }
@@ -112,8 +112,8 @@ pub(crate) fn write<S: Source<Error = Error> + ?Sized>(
 }
 
 /// Refusals that need no reading.
-fn worthless(census: &Census, settings: &Settings, goal: Goal) -> Option<Declined> {
-    if goal == Goal::Tell {
+fn worthless(census: &Census, settings: &CondenseSettings, goal: SummaryGoal) -> Option<Declined> {
+    if goal == SummaryGoal::Tell {
         let nothing = census.said == 0 && census.edit.is_none();
         return nothing.then_some(Declined::TooFew { found: 0, needed: 1 });
     }
@@ -126,7 +126,7 @@ fn worthless(census: &Census, settings: &Settings, goal: Goal) -> Option<Decline
 }
 
 /// Gives a digest everything that leaves, as it was said.
-fn read_facts<S: Source + ?Sized>(
+fn read_facts<S: EntrySource + ?Sized>(
     source: &S,
     leaving: &Leaving,
     overflow: &str,
@@ -143,41 +143,43 @@ fn read_facts<S: Source + ?Sized>(
 }
 
 /// What an item tells a digest. What is carried over word for word is not among it: it stays.
-fn note(digest: &mut Digest, item: &Item) {
+fn note(digest: &mut Digest, item: &LeavingItem) {
     match item {
-        Item::Said { seq, message, original, child } => {
+        LeavingItem::Said { seq, message, original, child } => {
             digest.take(*seq, original.as_ref().unwrap_or(message));
             child.iter().for_each(|child| digest.child(*seq, child));
         }
-        Item::Earlier { show } => {
+        LeavingItem::Earlier { show } => {
             let told = show.iter().filter(|show| show.kind != ShowKind::Retain);
             told.for_each(|show| digest.earlier(strip_marker(&show.text)));
         }
     }
 }
 
-fn tell_facts(digest: &Digest, by: &dyn Summariser, room: u64) -> Result<Written, Declined> {
+fn tell_facts(digest: &Digest, by: &dyn Summariser, room: u64) -> Result<WrittenSummary, Declined> {
     let (summary, model) = (digest.text(room), by.name().to_owned());
     if summary.trim().is_empty() {
         return Err(Declined::Empty { by: model, part: 1, usage: None });
     }
-    Ok(Written { summary, model, usage: None, parts: 0 })
+    Ok(WrittenSummary { summary, model, usage: None, parts: 0 })
 }
 
 /// Asks behind the conversation itself, where that is cheaper. An answer without a summary is none: a model that sees
 /// its tools may have wanted to call one.
 fn go_on(
     talk: &dyn Transcript,
-    prompt: &Prompt,
+    prompt: &SummaryPrompt,
     answer: u64,
     by: &mut dyn Summariser,
     (retained, spent): (&mut Retained, &mut Option<Usage>),
-) -> Option<Result<Written, Declined>> {
-    let request = Request { system: None, text: prompt.behind(), max_tokens: answer, part: 1 };
+) -> Option<Result<WrittenSummary, Declined>> {
+    let request = SummaryRequest { system: None, text: prompt.behind(), max_tokens: answer, part: 1 };
     let name = by.name().to_owned();
     let answer = match by.go_on(talk, &request)? {
         Ok(answer) => answer,
-        Err(Failure { why, usage }) => return Some(Err(Declined::Failed { by: name, part: 1, why, usage })),
+        Err(SummaryFailure { why, usage }) => {
+            return Some(Err(Declined::Failed { by: name, part: 1, why, usage }));
+        }
     };
     let parsed = super::parse(&answer.text);
     let Some(summary) = parsed.summary else {
@@ -187,17 +189,17 @@ fn go_on(
     if let Some(retain) = parsed.retain {
         retained.add(&retain);
     }
-    Some(Ok(Written { summary, model: answer.model.unwrap_or(name), usage: answer.usage, parts: 1 }))
+    Some(Ok(WrittenSummary { summary, model: answer.model.unwrap_or(name), usage: answer.usage, parts: 1 }))
 }
 
 /// Hands everything that leaves to a summariser, and to the digest beside it.
-fn ask<S: Source + ?Sized>(
+fn ask<S: EntrySource + ?Sized>(
     source: &S,
     leaving: &Leaving,
     overflow: &str,
     digest: &mut Digest,
-    mut chunks: Chunks<'_>,
-) -> Result<Result<Written, Declined>, S::Error> {
+    mut chunks: SummaryChunks<'_>,
+) -> Result<Result<WrittenSummary, Declined>, S::Error> {
     if !overflow.is_empty() {
         digest.earlier(overflow);
         if let Err(declined) = earlier(&mut chunks, ShowKind::Retain, overflow) {
@@ -216,36 +218,40 @@ fn ask<S: Source + ?Sized>(
     Ok(chunks.finish())
 }
 
-fn hand_over(item: Item, next: Option<&Item>, chunks: &mut Chunks<'_>) -> Result<(), Declined> {
+fn hand_over(
+    item: LeavingItem,
+    next: Option<&LeavingItem>,
+    chunks: &mut SummaryChunks<'_>,
+) -> Result<(), Declined> {
     match item {
-        Item::Said { seq, message, .. } => {
+        LeavingItem::Said { seq, message, .. } => {
             let Some(message) = answered(message, next) else { return Ok(()) };
             let body = message_body(&message);
             if body.is_empty() {
                 return Ok(());
             }
             let (head, again) = (message_head(seq, &message), head_again(seq, &message));
-            chunks.push(&Piece { head: &head, again: &again, body: &body })
+            chunks.push(&ChunkPiece { head: &head, again: &again, body: &body })
         }
-        Item::Earlier { show } => show
+        LeavingItem::Earlier { show } => show
             .iter()
             .filter(|show| show.kind != ShowKind::Retain)
             .try_for_each(|show| earlier(chunks, show.kind, strip_marker(&show.text))),
     }
 }
 
-fn earlier(chunks: &mut Chunks<'_>, kind: ShowKind, body: &str) -> Result<(), Declined> {
+fn earlier(chunks: &mut SummaryChunks<'_>, kind: ShowKind, body: &str) -> Result<(), Declined> {
     if body.trim().is_empty() {
         return Ok(());
     }
     let head = head_earlier(kind);
-    chunks.push(&Piece { head, again: head, body })
+    chunks.push(&ChunkPiece { head, again: head, body })
 }
 
 /// The message, without its calls when the next thing that leaves answers none of them.
-fn answered(message: Message, next: Option<&Item>) -> Option<Message> {
+fn answered(message: Message, next: Option<&LeavingItem>) -> Option<Message> {
     let answer = match next {
-        Some(Item::Said { message, .. }) => message.outcome(),
+        Some(LeavingItem::Said { message, .. }) => message.outcome(),
         _ => None,
     };
     let asks = message.calls().next().is_some();
@@ -263,16 +269,16 @@ struct Conversation<'a, S: ?Sized> {
     items: Vec<ViewItem>,
 }
 
-impl<'a, S: Source<Error = Error> + ?Sized> Conversation<'a, S> {
+impl<'a, S: EntrySource<Error = Error> + ?Sized> Conversation<'a, S> {
     fn upto(source: &'a S, view: &'a View, last: Seq) -> Result<Self, Error> {
         let mut items = view.items(source)?;
-        let is_after = |item: &ViewItem| item.what != What::Shown && item.seq > last;
+        let is_after = |item: &ViewItem| item.what != ItemSource::Shown && item.seq > last;
         items.truncate(items.iter().position(is_after).unwrap_or(items.len()));
         Ok(Self { source, view, items })
     }
 }
 
-impl<S: Source<Error = Error> + ?Sized> Transcript for Conversation<'_, S> {
+impl<S: EntrySource<Error = Error> + ?Sized> Transcript for Conversation<'_, S> {
     fn tokens(&self) -> u64 {
         let before = self.view.weight().setup + self.view.weight().above;
         self.items.iter().map(|item| u64::from(item.tokens)).sum::<u64>() + before
@@ -298,7 +304,7 @@ impl<S: Source<Error = Error> + ?Sized> Transcript for Conversation<'_, S> {
 const FEWEST: u64 = 16;
 
 /// Tokens for the words of a summary.
-pub(super) struct Room {
+pub(super) struct SummaryRoom {
     /// As many as there may be.
     pub(super) most: u64,
     /// As many as there should be: at most half of what they stand for, or little is won.
@@ -306,26 +312,26 @@ pub(super) struct Room {
 }
 
 /// What the texts have to fit into.
-pub(super) struct Frame {
+pub(super) struct SummaryFrame {
     pub(super) meter: Meter,
     /// Tokens allowed.
     pub(super) limit: u64,
     /// Tokens that leave.
     pub(super) hidden: u64,
     /// Of marks.
-    pub(super) language: Language,
+    pub(super) language: PromptLanguage,
     /// First lines: of what is kept word for word, of the summary.
     pub(super) heads: [String; 2],
 }
 
-impl Frame {
+impl SummaryFrame {
     /// What is left for the words of a summary when `ledger` tokens are set aside.
     pub(super) fn room(
         &self,
         retained: &Retained,
-        settings: &Settings,
+        settings: &CondenseSettings,
         ledger: u64,
-    ) -> Result<Room, Declined> {
+    ) -> Result<SummaryRoom, Declined> {
         let kept = match (retained.is_empty(), prompt::keeps(settings)) {
             (true, false) => 0,
             _ => self.said(0, &retained.text()),
@@ -342,7 +348,7 @@ impl Frame {
             return Err(Declined::NoRoom { limit, needed: (fixed + FEWEST) * 4 / 3 + 1 });
         }
         let most = (limit - fixed - ledger).min(hidden);
-        Ok(Room { most, aim: most.min((hidden - fixed) / 2).max(1) })
+        Ok(SummaryRoom { most, aim: most.min((hidden - fixed) / 2).max(1) })
     }
 
     /// Tokens of a text under heading `head`.
@@ -357,12 +363,12 @@ impl Frame {
     /// Puts the texts together.
     pub(super) fn show(
         &self,
-        written: Written,
+        written: WrittenSummary,
         mut retained: Retained,
         digest: &Digest,
         ledger: u64,
-    ) -> Result<Composed, Declined> {
-        let Written { mut summary, model, usage, parts } = written;
+    ) -> Result<ComposedSummary, Declined> {
+        let WrittenSummary { mut summary, model, usage, parts } = written;
         let overflow = retained.shed();
         if !overflow.is_empty() {
             summary = format!("{}\n{overflow}", summary.trim_end());
@@ -386,7 +392,7 @@ impl Frame {
         let (total, kept, lost) = (audit.total, audit.kept, audit.lost);
         let note = Some(format!("{kept} of {total} facts told, {} not{parts_note}", lost.len()));
         let hidden = self.hidden;
-        let composed = Composed { show, model: Some(model), usage, note, chunks: parts, hidden, lost };
+        let composed = ComposedSummary { show, model: Some(model), usage, note, chunks: parts, hidden, lost };
         if composed.tokens() >= self.hidden || composed.tokens() > self.limit {
             let shown = composed.tokens();
             return Err(Declined::Larger { hidden, shown, limit: self.limit, usage });
@@ -405,8 +411,8 @@ impl Frame {
             return Ok(summary.to_owned());
         }
         let mark = match self.language {
-            Language::English => "\n[… cut here to fit; the originals are kept]",
-            Language::Japanese => "\n[…ここで切りました。原文は保存されています]",
+            PromptLanguage::English => "\n[… cut here to fit; the originals are kept]",
+            PromptLanguage::Japanese => "\n[…ここで切りました。原文は保存されています]",
         };
         let mut room = budget.saturating_sub(self.said(1, mark));
         loop {
@@ -456,14 +462,14 @@ const SEAM: u64 = 8;
 const FEWEST_NEWS: u64 = 64;
 
 /// A text with what stands before it, also when it goes on in a later part.
-pub(super) struct Piece<'a> {
+pub(super) struct ChunkPiece<'a> {
     pub(super) head: &'a str,
     pub(super) again: &'a str,
     pub(super) body: &'a str,
 }
 
 /// What all parts came to.
-pub(super) struct Written {
+pub(super) struct WrittenSummary {
     pub(super) summary: String,
     pub(super) model: String,
     pub(super) usage: Option<Usage>,
@@ -471,10 +477,10 @@ pub(super) struct Written {
 }
 
 /// Asks part by part.
-pub(super) struct Chunks<'a> {
+pub(super) struct SummaryChunks<'a> {
     by: &'a mut dyn Summariser,
     meter: Meter,
-    prompt: Prompt,
+    prompt: SummaryPrompt,
     /// Tokens of messages in one part, the summary so far included.
     capacity: u64,
     /// Tokens of an answer, and so of the summary so far.
@@ -490,11 +496,11 @@ pub(super) struct Chunks<'a> {
     parts: u32,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> SummaryChunks<'a> {
     /// Nothing is asked before the first part is full. `answer` is the longest answer of use; what was `spent` before counts, too.
     pub(super) fn new(
         by: &'a mut dyn Summariser,
-        prompt: Prompt,
+        prompt: SummaryPrompt,
         answer: u64,
         retained: &'a mut Retained,
         meter: Meter,
@@ -532,7 +538,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Takes the next text of the conversation.
-    pub(super) fn push(&mut self, piece: &Piece<'_>) -> Result<(), Declined> {
+    pub(super) fn push(&mut self, piece: &ChunkPiece<'_>) -> Result<(), Declined> {
         let (mut head, mut rest) = (piece.head, piece.body);
         let around = self.meter.text(head).max(self.meter.text(piece.again)) + SEAM;
         let anywhere = self.capacity.saturating_sub(self.allowance + around);
@@ -579,17 +585,17 @@ impl<'a> Chunks<'a> {
         Ok(())
     }
 
-    fn request(&self) -> Request {
+    fn request(&self) -> SummaryRequest {
         let text = self.prompt.fill(&self.text);
         let used = said(self.meter, &self.prompt, &self.text);
         let left = self.by.window().map_or(self.allowance, |window| window.saturating_sub(used));
         // What seams took more than was set aside for them, the answer gives up.
         let max_tokens = self.allowance.min(left).max(1);
-        Request { system: self.prompt.system.clone(), text, max_tokens, part: self.parts }
+        SummaryRequest { system: self.prompt.system.clone(), text, max_tokens, part: self.parts }
     }
 
     /// Takes an answer apart.
-    fn hear(&mut self, answer: Answer) -> Result<String, Declined> {
+    fn hear(&mut self, answer: SummaryAnswer) -> Result<String, Declined> {
         self.usage = add(self.usage, answer.usage);
         self.model = answer.model.or(self.model.take());
         let parsed = answer::parse(&answer.text);
@@ -604,7 +610,7 @@ impl<'a> Chunks<'a> {
     }
 
     /// Asks about what is left and gives what all parts came to.
-    pub(super) fn finish(mut self) -> Result<Written, Declined> {
+    pub(super) fn finish(mut self) -> Result<WrittenSummary, Declined> {
         if self.has_news {
             self.ask()?;
         }
@@ -613,12 +619,12 @@ impl<'a> Chunks<'a> {
             return Err(Declined::Empty { by: name.to_owned(), part: self.parts, usage: self.usage });
         };
         let model = self.model.unwrap_or_else(|| name.to_owned());
-        Ok(Written { summary, model, usage: self.usage, parts: self.parts })
+        Ok(WrittenSummary { summary, model, usage: self.usage, parts: self.parts })
     }
 }
 
 /// Tokens of a request that holds `messages`.
-fn said(meter: Meter, prompt: &Prompt, messages: &str) -> u64 {
+fn said(meter: Meter, prompt: &SummaryPrompt, messages: &str) -> u64 {
     let system = prompt.system.as_deref().map_or(0, |system| meter.said(system));
     u64::from(system) + u64::from(meter.said(&prompt.fill(messages)))
 }

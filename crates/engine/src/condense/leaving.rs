@@ -5,15 +5,15 @@
 
 use super::render::{cut_split, strip_marker};
 use crate::stelis::gist;
-use komado_core::head::{Kind, Source};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Anchor, Edit, Entry, Show, ShowKind};
 use komado_core::message::{Message, Role};
-use komado_core::view::{Piece, Swaps, subtract};
+use komado_core::view::{ReplacedTexts, ViewPiece, subtract};
 use komado_core::{Meter, Seq, Span, View};
 use std::collections::{HashSet, VecDeque};
 
 /// The pieces of a view that leave, in order. As small as the edits and pins in force.
-pub(super) struct Leaving(Vec<Piece>);
+pub(super) struct Leaving(Vec<ViewPiece>);
 
 /// How much leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Census {
 }
 
 /// One thing that leaves.
-pub(super) enum Item {
+pub(super) enum LeavingItem {
     /// A message.
     Said {
         /// Its entry.
@@ -48,50 +48,54 @@ pub(super) enum Item {
 
 impl Leaving {
     /// What leaves `view` when `hide` is hidden.
-    pub(super) fn of<S: Source + ?Sized>(source: &S, view: &View, hide: &[Span]) -> Result<Self, S::Error> {
+    pub(super) fn of<S: EntrySource + ?Sized>(
+        source: &S,
+        view: &View,
+        hide: &[Span],
+    ) -> Result<Self, S::Error> {
         let mut spans = hide.to_vec();
         spans.sort_unstable();
         let free = subtract(&spans, view.pins());
         let mut pieces = Vec::new();
         for piece in view.pieces() {
             match *piece {
-                Piece::Run(run) => {
+                ViewPiece::Run(run) => {
                     let shared = meeting(&free, run);
                     pieces.extend(
-                        shared.map(|s| Piece::Run(Span::new(s.from.max(run.from), s.to.min(run.to)))),
+                        shared.map(|s| ViewPiece::Run(Span::new(s.from.max(run.from), s.to.min(run.to)))),
                     );
                 }
-                Piece::Replaced { seq, .. } if meeting(&free, Span::new(seq, seq)).next().is_some() => {
+                ViewPiece::Replaced { seq, .. } if meeting(&free, Span::new(seq, seq)).next().is_some() => {
                     pieces.push(*piece);
                 }
                 // What an edit shows stands where its last hidden span ended; a pin there does not hold it.
-                Piece::Shown { edit, .. } => {
+                ViewPiece::Shown { edit, .. } => {
                     let place = source.head(edit)?.operand.to;
                     if spans.iter().any(|span| span.holds(place)) {
                         pieces.push(*piece);
                     }
                 }
-                Piece::Replaced { .. } => {}
+                ViewPiece::Replaced { .. } => {}
             }
         }
         Ok(Self(pieces))
     }
 
     /// How much leaves, by subtraction.
-    pub(super) fn census<S: Source + ?Sized>(&self, source: &S) -> Result<Census, S::Error> {
+    pub(super) fn census<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Census, S::Error> {
         let mut census = Census::default();
         for piece in &self.0 {
             match *piece {
-                Piece::Run(span) => {
+                ViewPiece::Run(span) => {
                     let (before, after) = (source.head(span.from.saturating_sub(1))?, source.head(span.to)?);
                     census.said += u64::from(after.items - before.items);
                     census.tokens += after.sums.iter().sum::<u64>() - before.sums.iter().sum::<u64>();
                 }
-                Piece::Replaced { tokens, .. } => {
+                ViewPiece::Replaced { tokens, .. } => {
                     census.said += 1;
                     census.tokens += u64::from(tokens);
                 }
-                Piece::Shown { edit, tokens } => {
+                ViewPiece::Shown { edit, tokens } => {
                     census.tokens += u64::from(tokens);
                     census.edit = census.edit.max(Some(edit));
                 }
@@ -101,37 +105,40 @@ impl Leaving {
     }
 
     /// Everything that leaves, to be read.
-    pub(super) fn items(&self) -> Items<'_> {
-        Items { pieces: &self.0, at: 0, swaps: Swaps::default() }
+    pub(super) fn items(&self) -> LeavingItems<'_> {
+        LeavingItems { pieces: &self.0, at: 0, swaps: ReplacedTexts::default() }
     }
 }
 
 /// Reads what leaves, one thing at a time.
-pub(super) struct Items<'a> {
-    pieces: &'a [Piece],
+pub(super) struct LeavingItems<'a> {
+    pieces: &'a [ViewPiece],
     /// The next entry of a run that was begun; 0 when none was.
     at: Seq,
-    swaps: Swaps,
+    swaps: ReplacedTexts,
 }
 
-impl Items<'_> {
+impl LeavingItems<'_> {
     /// The next thing that leaves.
-    pub(super) fn next<S: Source + ?Sized>(&mut self, source: &S) -> Result<Option<Item>, S::Error> {
+    pub(super) fn next<S: EntrySource + ?Sized>(
+        &mut self,
+        source: &S,
+    ) -> Result<Option<LeavingItem>, S::Error> {
         self.next_where(source, |_| true)
     }
 
     /// The next thing of a kind that `chosen` takes; others are passed over without being read. The text of an edit
     /// has the kind of the edit.
-    pub(super) fn next_where<S: Source + ?Sized>(
+    pub(super) fn next_where<S: EntrySource + ?Sized>(
         &mut self,
         source: &S,
         chosen: impl Fn(Kind) -> bool,
-    ) -> Result<Option<Item>, S::Error> {
+    ) -> Result<Option<LeavingItem>, S::Error> {
         while let Some(piece) = self.step() {
             let (seq, said) = match piece {
-                Piece::Run(span) => (span.from, true),
-                Piece::Replaced { seq, .. } => (seq, true),
-                Piece::Shown { edit, .. } => (edit, false),
+                ViewPiece::Run(span) => (span.from, true),
+                ViewPiece::Replaced { seq, .. } => (seq, true),
+                ViewPiece::Shown { edit, .. } => (edit, false),
             };
             let kind = source.head(seq)?.kind;
             if (kind.is_item() || !said)
@@ -145,48 +152,62 @@ impl Items<'_> {
     }
 
     /// The next piece, runs entry by entry.
-    fn step(&mut self) -> Option<Piece> {
+    fn step(&mut self) -> Option<ViewPiece> {
         loop {
             let (piece, rest) = self.pieces.split_first()?;
-            if let Piece::Run(span) = piece {
+            if let ViewPiece::Run(span) = piece {
                 let seq = self.at.max(span.from);
                 if seq <= span.to {
                     self.at = seq + 1;
-                    return Some(Piece::Run(Span::new(seq, seq)));
+                    return Some(ViewPiece::Run(Span::new(seq, seq)));
                 }
             }
             (self.pieces, self.at) = (rest, 0);
-            if !matches!(piece, Piece::Run(_)) {
+            if !matches!(piece, ViewPiece::Run(_)) {
                 return Some(*piece);
             }
         }
     }
 }
 
-fn read<S: Source + ?Sized>(source: &S, piece: Piece, swaps: &mut Swaps) -> Result<Option<Item>, S::Error> {
-    let said = |seq, message| Some(Item::Said { seq, message, original: None, child: None });
+fn read<S: EntrySource + ?Sized>(
+    source: &S,
+    piece: ViewPiece,
+    swaps: &mut ReplacedTexts,
+) -> Result<Option<LeavingItem>, S::Error> {
+    let said = |seq, message| Some(LeavingItem::Said { seq, message, original: None, child: None });
     let anchor = |seq, anchor: Anchor| {
         let child = anchor.ending.is_some().then(|| gist(&anchor));
-        Some(Item::Said { seq, message: Message::text(Role::System, anchor.text), original: None, child })
+        Some(LeavingItem::Said {
+            seq,
+            message: Message::text(Role::System, anchor.text),
+            original: None,
+            child,
+        })
     };
     Ok(match piece {
-        Piece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
+        ViewPiece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
             Entry::Message(message, _) => said(seq, message),
             Entry::Anchor(now) => anchor(seq, now),
             _ => None,
         },
-        Piece::Shown { edit, .. } => match source.record(edit)?.entry {
-            Entry::Edit(Edit { show, .. }) => Some(Item::Earlier { show }),
+        ViewPiece::Shown { edit, .. } => match source.record(edit)?.entry {
+            Entry::Edit(Edit { show, .. }) => Some(LeavingItem::Earlier { show }),
             _ => None,
         },
-        Piece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
+        ViewPiece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
             Entry::Anchor(_) => match source.record(by)?.entry {
                 Entry::Anchor(now) => anchor(seq, now),
                 _ => None,
             },
             Entry::Message(message, _) => {
                 let text = swaps.text(source, seq, by)?;
-                Some(Item::Said { seq, message: message.saying(text), original: Some(message), child: None })
+                Some(LeavingItem::Said {
+                    seq,
+                    message: message.saying(text),
+                    original: Some(message),
+                    child: None,
+                })
             }
             _ => None,
         },
@@ -218,14 +239,14 @@ impl Retained {
     }
 
     /// What edits that leave have kept so far.
-    pub(super) fn carry<S: Source + ?Sized>(
+    pub(super) fn carry<S: EntrySource + ?Sized>(
         &mut self,
         source: &S,
         leaving: &Leaving,
     ) -> Result<String, S::Error> {
         let mut items = leaving.items();
         while let Some(item) = items.next_where(source, |kind| kind.is_edit())? {
-            let Item::Earlier { show } = item else { continue };
+            let LeavingItem::Earlier { show } = item else { continue };
             for show in show.iter().filter(|show| show.kind == ShowKind::Retain) {
                 self.add(strip_marker(&show.text));
             }

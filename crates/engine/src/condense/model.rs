@@ -4,25 +4,25 @@
 //! the conversation itself: everything before the question is then read from the cache, at a tenth of the price.
 //! Otherwise, and where that would not fit, the messages are handed over as text, in parts.
 
-use super::{Answer, Failure, Request, Summariser, Transcript};
-use crate::exchange::request::{OutgoingRequest, Put, Room, Stored, write_file};
+use super::{Summariser, SummaryAnswer, SummaryFailure, SummaryRequest, Transcript};
+use crate::exchange::request::{MessageSink, OutgoingRequest, RequestRoom, StoredBlobs, write_file};
 use crate::exchange::response::{SendOutcome, post};
-use crate::exchange::{Asking, Context, Exchanged, News, Wire, exchange};
+use crate::exchange::{ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, ModelTarget, exchange};
 use crate::lesson;
-use crate::lesson::Lesson;
+use crate::lesson::LearnedModel;
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::{Meter, Role, SessionId};
-use komado_provider::{Ask, Heard, Tools};
-use komado_store::{Letter, Store};
+use komado_provider::{ModelRequest, ModelResponse, ToolUse};
+use komado_store::{RequestFile, Store};
 
 /// Most tokens a model may think before it writes; at most an eighth of its window.
 const THOUGHTS: u64 = 2_048;
 
 /// Asks a model.
 pub struct ByModel<'s> {
-    asking: Asking,
+    asking: ModelTarget,
     store: &'s dyn Store,
     session: SessionId,
     meter: Meter,
@@ -32,11 +32,11 @@ pub struct ByModel<'s> {
 
 /// Why there is no answer.
 enum Unasked {
-    TooLarge(Failure),
-    Failed(Failure),
+    TooLarge(SummaryFailure),
+    Failed(SummaryFailure),
 }
 
-impl From<Unasked> for Failure {
+impl From<Unasked> for SummaryFailure {
     fn from(unasked: Unasked) -> Self {
         match unasked {
             Unasked::TooLarge(failure) | Unasked::Failed(failure) => failure,
@@ -49,30 +49,36 @@ impl From<Unasked> for Failure {
 struct Question<'a> {
     by: &'a ByModel<'a>,
     setup: &'a Setup,
-    tools: Tools,
+    tools: ToolUse,
     /// Our estimate of it.
     tokens: u64,
     max_tokens: u64,
-    pour: &'a mut dyn FnMut(&mut Put<'_>) -> crate::Result<()>,
-    lesson: Lesson,
+    pour: &'a mut dyn FnMut(&mut MessageSink<'_>) -> crate::Result<()>,
+    lesson: LearnedModel,
 }
 
-impl<'t> Wire<'t> for Question<'_> {
-    fn context(&mut self) -> Context<'_, 't> {
-        Context { asking: &self.by.asking, lesson: &mut self.lesson, store: self.by.store, thread: None }
+impl<'t> ExchangeWire<'t> for Question<'_> {
+    fn context(&mut self) -> ExchangeContext<'_, 't> {
+        ExchangeContext {
+            asking: &self.by.asking,
+            lesson: &mut self.lesson,
+            store: self.by.store,
+            thread: None,
+        }
     }
 
-    fn fit(&mut self, _: &mut Room) -> crate::Result<bool> {
+    fn fit(&mut self, _: &mut RequestRoom) -> crate::Result<bool> {
         Ok(true)
     }
 
-    fn render(&mut self, _: &Room) -> crate::Result<OutgoingRequest> {
+    fn render(&mut self, _: &RequestRoom) -> crate::Result<OutgoingRequest> {
         let asking = &self.by.asking;
         // Words and thoughts, as far as the model can write them.
         let longest = (self.max_tokens + self.by.thoughts()).min(asking.output.unwrap_or(u64::MAX));
-        let ask = Ask { max_tokens: Some(longest), tools: self.tools, ..asking.ask(self.setup) };
-        let mut blobs = Stored { store: self.by.store, session: &self.by.session };
-        let written = write_file(Letter::passing()?, asking.provider.dialect, &ask, &mut blobs, self.pour)?;
+        let ask = ModelRequest { max_tokens: Some(longest), tools: self.tools, ..asking.ask(self.setup) };
+        let mut blobs = StoredBlobs { store: self.by.store, session: &self.by.session };
+        let written =
+            write_file(RequestFile::passing()?, asking.provider.dialect, &ask, &mut blobs, self.pour)?;
         Ok(OutgoingRequest { uncertain: Some(0), ..OutgoingRequest::new(written, self.tokens) })
     }
 
@@ -80,16 +86,16 @@ impl<'t> Wire<'t> for Question<'_> {
         post(&self.by.asking, &request.body.body(), &mut |_| {})
     }
 
-    fn tell(&mut self, _: News<'_>) -> crate::Result<()> {
+    fn tell(&mut self, _: ExchangeEvent<'_>) -> crate::Result<()> {
         Ok(())
     }
 }
 
 impl<'s> ByModel<'s> {
     /// Asks as `asking` says, in a session kept in `store`, counting with `meter`.
-    pub fn new(asking: Asking, store: &'s dyn Store, session: SessionId, meter: Meter) -> Self {
+    pub fn new(asking: ModelTarget, store: &'s dyn Store, session: SessionId, meter: Meter) -> Self {
         // What is too large as a whole is asked in parts, not again.
-        Self { asking: Asking { tries: 0, ..asking }, store, session, meter, shares: false }
+        Self { asking: ModelTarget { tries: 0, ..asking }, store, session, meter, shares: false }
     }
 
     /// It is the conversation's own model: what the provider has cached of the conversation is made use of.
@@ -109,33 +115,33 @@ impl<'s> ByModel<'s> {
         THOUGHTS.min(self.asking.window / 8)
     }
 
-    fn ask(&self, mut question: Question<'_>) -> Result<Answer, Unasked> {
-        let asked = exchange(&mut question, Room::endless(Preset::Komado.policy()));
-        let failed = |why: String, usage| Err(Unasked::Failed(Failure { why, usage }));
+    fn ask(&self, mut question: Question<'_>) -> Result<SummaryAnswer, Unasked> {
+        let asked = exchange(&mut question, RequestRoom::endless(Preset::Komado.policy()));
+        let failed = |why: String, usage| Err(Unasked::Failed(SummaryFailure { why, usage }));
         match asked {
-            Ok(Exchanged::Answer { response, .. }) => self.answer(&response).map_err(Unasked::Failed),
-            Ok(Exchanged::Lost { lost, .. }) => {
+            Ok(ExchangeOutcome::Answer { response, .. }) => self.answer(&response).map_err(Unasked::Failed),
+            Ok(ExchangeOutcome::Lost { lost, .. }) => {
                 failed(lost.error.to_string(), lost.response.and_then(|heard| heard.usage))
             }
-            Ok(Exchanged::TooLarge(why)) => {
+            Ok(ExchangeOutcome::TooLarge(why)) => {
                 let why = why.map(|why| why.why).unwrap_or_default();
                 let why = format!("the question was too large for {}: {why}", self.asking.model);
-                Err(Unasked::TooLarge(Failure::new(why)))
+                Err(Unasked::TooLarge(SummaryFailure::new(why)))
             }
             Err(error) => failed(error.to_string(), None),
         }
     }
 
-    fn answer(&self, response: &Heard) -> Result<Answer, Failure> {
+    fn answer(&self, response: &ModelResponse) -> Result<SummaryAnswer, SummaryFailure> {
         let text = response.message().map(|message| message.words()).unwrap_or_default();
         if text.trim().is_empty() && response.finish.as_deref() == Some("length") {
             let why = format!("{} spent its whole answer on thoughts", self.asking.model);
-            return Err(Failure { why, usage: response.usage });
+            return Err(SummaryFailure { why, usage: response.usage });
         }
-        Ok(Answer { text, usage: response.usage, model: response.model.clone() })
+        Ok(SummaryAnswer { text, usage: response.usage, model: response.model.clone() })
     }
 
-    fn lesson(&self) -> Lesson {
+    fn lesson(&self) -> LearnedModel {
         lesson::known(self.store, &self.asking.about()).unwrap_or_default()
     }
 }
@@ -153,17 +159,21 @@ impl Summariser for ByModel<'_> {
         self.asking.cancel.is_cancelled()
     }
 
-    fn summarise(&mut self, request: &Request) -> Result<Answer, Failure> {
+    fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure> {
         let setup = Setup { system: request.system.clone(), ..Setup::default() };
         let text = Message::text(Role::User, &request.text);
         let tokens = u64::from(self.meter.setup(&setup)) + u64::from(self.meter.message(&text));
-        let (tools, max_tokens, lesson) = (Tools::AsSetUp, request.max_tokens, self.lesson());
-        let pour = &mut |put: &mut Put<'_>| put(&text);
+        let (tools, max_tokens, lesson) = (ToolUse::AsSetUp, request.max_tokens, self.lesson());
+        let pour = &mut |put: &mut MessageSink<'_>| put(&text);
         let question = Question { by: self, setup: &setup, tools, tokens, max_tokens, pour, lesson };
-        self.ask(question).map_err(Failure::from)
+        self.ask(question).map_err(SummaryFailure::from)
     }
 
-    fn go_on(&mut self, talk: &dyn Transcript, request: &Request) -> Option<Result<Answer, Failure>> {
+    fn go_on(
+        &mut self,
+        talk: &dyn Transcript,
+        request: &SummaryRequest,
+    ) -> Option<Result<SummaryAnswer, SummaryFailure>> {
         if !self.shares {
             return None;
         }
@@ -173,8 +183,8 @@ impl Summariser for ByModel<'_> {
             return None;
         }
         let setup = talk.setup().ok()?;
-        let (tools, max_tokens, lesson) = (Tools::NamedOnly, request.max_tokens, self.lesson());
-        let pour = &mut |put: &mut Put<'_>| {
+        let (tools, max_tokens, lesson) = (ToolUse::NamedOnly, request.max_tokens, self.lesson());
+        let pour = &mut |put: &mut MessageSink<'_>| {
             talk.pour(put)?;
             put(&text)
         };
@@ -182,7 +192,7 @@ impl Summariser for ByModel<'_> {
         match self.ask(question) {
             // What is too large as a whole may be handed over in parts.
             Err(Unasked::TooLarge(_)) => None,
-            answer => Some(answer.map_err(Failure::from)),
+            answer => Some(answer.map_err(SummaryFailure::from)),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Messages are put between two fixed texts and never searched, so a message that contains `{messages}` is a message
 //! like any other. Instructions that come from settings are taken word for word.
 
-use super::{Language, Settings};
+use super::{CondenseSettings, PromptLanguage};
 
 /// Where the messages go in a prompt from settings.
 const PLACE: &str = "{messages}";
@@ -69,17 +69,17 @@ const AFTER_JA: &str = "\
 
 /// The question, with a gap for the messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Prompt {
+pub(super) struct SummaryPrompt {
     /// The system prompt.
     pub(super) system: Option<String>,
     before: String,
     after: String,
 }
 
-impl Prompt {
+impl SummaryPrompt {
     /// The question that `settings` ask for; `tokens` is how long the answer should be.
-    pub(super) fn new(settings: &Settings, language: Language, tokens: u64) -> Self {
-        let japanese = language == Language::Japanese;
+    pub(super) fn new(settings: &CondenseSettings, language: PromptLanguage, tokens: u64) -> Self {
+        let japanese = language == PromptLanguage::Japanese;
         let mut prompt = match filled(settings.summary_prompt.as_deref()) {
             Some(own) => Self::from_settings(own),
             None if japanese => Self::built_in(SYSTEM_JA, BEFORE_JA, AFTER_JA, &length_ja(tokens)),
@@ -124,19 +124,19 @@ impl Prompt {
     }
 
     /// What to ask for when something is to be kept word for word.
-    fn retain(&self, settings: &Settings, language: Language) -> String {
+    fn retain(&self, settings: &CondenseSettings, language: PromptLanguage) -> String {
         if !keeps(settings) {
             return String::new();
         }
         let (own, more) = (filled(settings.retain_prompt.as_deref()), bullets(&settings.retain_directives));
         let tagged = [&self.before, &self.after].iter().any(|text| text.contains("<summary>"));
         let (begin, default, end) = match language {
-            Language::English => (
+            PromptLanguage::English => (
                 "Before the summary, write a <retain></retain> section. What stands in it is kept word for word.",
                 "List what must be kept word for word, one thing a line.",
                 "Then write the summary inside <summary></summary> tags.",
             ),
-            Language::Japanese => (
+            PromptLanguage::Japanese => (
                 "要約の前に <retain></retain> セクションを書いてください。その内容はそのまま保持されます。",
                 "そのまま残すべき情報を1行に1件ずつ列挙してください。",
                 "続けて <summary></summary> タグの中に要約を書いてください。",
@@ -153,7 +153,7 @@ impl Prompt {
 }
 
 /// True when something is to be kept word for word.
-pub(super) fn keeps(settings: &Settings) -> bool {
+pub(super) fn keeps(settings: &CondenseSettings) -> bool {
     let mut all = settings.retain_prompt.iter().chain(&settings.retain_directives);
     all.any(|text| filled(Some(text)).is_some())
 }
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_built_in_question_asks_for_a_summary_and_for_nothing_else() {
-        for language in [Language::English, Language::Japanese] {
-            let text = Prompt::new(&Settings::default(), language, 400).fill("MESSAGES\n");
+        for language in [PromptLanguage::English, PromptLanguage::Japanese] {
+            let text = SummaryPrompt::new(&CondenseSettings::default(), language, 400).fill("MESSAGES\n");
             assert!(text.contains("\n<conversation>\nMESSAGES\n</conversation>\n"), "{text}");
             assert!(text.contains("<summary></summary>") && !text.contains("retain"), "{text}");
             assert!(text.contains("300 words") || text.contains("約400文字"), "{text}");
@@ -197,26 +197,27 @@ mod tests {
 
     #[test]
     fn directives_end_the_instructions_as_bullets_and_blank_ones_are_left_out() {
-        let settings = Settings {
+        let settings = CondenseSettings {
             summary_directives: strings(&["Keep every port number.", " ", "Two\nlines."]),
-            ..Settings::default()
+            ..CondenseSettings::default()
         };
-        let text = Prompt::new(&settings, Language::English, 400).fill("");
+        let text = SummaryPrompt::new(&settings, PromptLanguage::English, 400).fill("");
         assert!(text.ends_with("words.\n- Keep every port number.\n- Two\n  lines."), "{text}");
-        let own = Settings { summary_prompt: Some("Summarise:\n{messages}\nShort.\n".into()), ..settings };
-        let text = Prompt::new(&own, Language::English, 400).fill("M\n");
+        let own =
+            CondenseSettings { summary_prompt: Some("Summarise:\n{messages}\nShort.\n".into()), ..settings };
+        let text = SummaryPrompt::new(&own, PromptLanguage::English, 400).fill("M\n");
         assert_eq!(text, "Summarise:\nM\n\nShort.\n- Keep every port number.\n- Two\n  lines.");
     }
 
     #[test]
     fn a_prompt_from_settings_takes_messages_at_its_gap_or_after_itself() {
         let ask = |own: &str| {
-            let settings = Settings {
+            let settings = CondenseSettings {
                 summary_prompt: Some(own.into()),
                 summary_directives: strings(&["D"]),
-                ..Settings::default()
+                ..CondenseSettings::default()
             };
-            Prompt::new(&settings, Language::English, 9).fill("@1 user: {messages} {x}\n")
+            SummaryPrompt::new(&settings, PromptLanguage::English, 9).fill("@1 user: {messages} {x}\n")
         };
         assert_eq!(ask("要約して。"), "要約して。\n- D\n\n@1 user: {messages} {x}\n");
         assert_eq!(ask("要約して。\n{messages}\n"), "要約して。\n- D\n\n@1 user: {messages} {x}\n");
@@ -227,18 +228,21 @@ mod tests {
 
     #[test]
     fn a_retain_section_is_asked_for_only_when_something_is_to_be_kept() {
-        let ask = |settings: Settings, language| Prompt::new(&settings, language, 9).fill("");
-        let prompt = Settings { retain_prompt: Some("List the refs.".into()), ..Settings::default() };
-        let text = ask(prompt.clone(), Language::English);
+        let ask = |settings: CondenseSettings, language| SummaryPrompt::new(&settings, language, 9).fill("");
+        let prompt =
+            CondenseSettings { retain_prompt: Some("List the refs.".into()), ..CondenseSettings::default() };
+        let text = ask(prompt.clone(), PromptLanguage::English);
         assert!(text.ends_with("kept word for word.\nList the refs."), "{text}");
         assert_eq!(text.matches("<summary></summary>").count(), 1);
-        let directives = Settings { retain_directives: strings(&["判断"]), ..Settings::default() };
-        let text = ask(directives, Language::Japanese);
+        let directives =
+            CondenseSettings { retain_directives: strings(&["判断"]), ..CondenseSettings::default() };
+        let text = ask(directives, PromptLanguage::Japanese);
         assert!(text.ends_with("列挙してください。\n- 判断"), "{text}");
-        let own =
-            Settings { summary_prompt: Some("要約のみを出力してください。".into()), ..prompt };
-        assert!(ask(own, Language::Japanese).contains("<summary></summary> タグの中に要約"));
-        let blank = Settings { retain_prompt: Some(" \n".into()), ..Settings::default() };
-        assert!(!ask(blank, Language::English).contains("retain"));
+        let own = CondenseSettings {
+            summary_prompt: Some("要約のみを出力してください。".into()), ..prompt
+        };
+        assert!(ask(own, PromptLanguage::Japanese).contains("<summary></summary> タグの中に要約"));
+        let blank = CondenseSettings { retain_prompt: Some(" \n".into()), ..CondenseSettings::default() };
+        assert!(!ask(blank, PromptLanguage::English).contains("retain"));
     }
 }

@@ -3,9 +3,9 @@
 //! Calls and results become words, because providers refuse them in a request that has no tools. Reasoning is left
 //! out: it is long, it may be sealed, and what came of it is said. Nothing is shortened here.
 
-use super::{Language, Reach};
+use super::{OriginalsHint, PromptLanguage};
 use komado_core::journal::ShowKind;
-use komado_core::message::{Message, Part};
+use komado_core::message::{Message, MessagePart};
 use komado_core::{Meter, Seq, Span};
 
 /// What stands before a message.
@@ -41,23 +41,23 @@ pub(super) fn message_body(message: &Message) -> String {
     lines.join("\n")
 }
 
-fn say(part: &Part, lines: &mut Vec<String>) {
+fn say(part: &MessagePart, lines: &mut Vec<String>) {
     match part {
-        Part::Text { text, .. } if text.trim().is_empty() => {}
-        Part::Text { text, .. } => lines.push(text.clone()),
-        Part::Image { .. } => lines.push("[Image]".into()),
-        Part::Call(call) => {
+        MessagePart::Text { text, .. } if text.trim().is_empty() => {}
+        MessagePart::Text { text, .. } => lines.push(text.clone()),
+        MessagePart::Image { .. } => lines.push("[Image]".into()),
+        MessagePart::Call(call) => {
             lines.push(format!("[Tool Use: {}]", call.name));
             if !call.arguments.trim().is_empty() {
                 lines.push(call.arguments.clone());
             }
         }
-        Part::Result(outcome) => {
+        MessagePart::Result(outcome) => {
             lines.push(if outcome.is_error { "[Tool Result (Error)]" } else { "[Tool Result]" }.into());
             outcome.content.iter().for_each(|part| say(part, lines));
         }
-        Part::Reasoning { .. } => {}
-        Part::Opaque(_) => lines.push("[Other content]".into()),
+        MessagePart::Reasoning { .. } => {}
+        MessagePart::Opaque(_) => lines.push("[Other content]".into()),
     }
 }
 
@@ -66,7 +66,7 @@ fn say(part: &Part, lines: &mut Vec<String>) {
 /// A call without a result cannot be followed by anything but its result, and so not by the question for a summary:
 /// a provider refuses that, and a reader takes the call for something that was done.
 pub(super) fn without_calls(mut message: Message) -> Option<Message> {
-    message.parts.retain(|part| !matches!(part, Part::Call(_)));
+    message.parts.retain(|part| !matches!(part, MessagePart::Call(_)));
     (!message_body(&message).is_empty()).then_some(message)
 }
 
@@ -80,8 +80,13 @@ const RETAIN: [&str; 2] =
     ["[Kept word for word from earlier messages ", "[以前のメッセージからそのまま残した情報: "];
 
 /// The line for a text of `kind` that stands for `hide`.
-pub(super) fn marker_line(kind: ShowKind, hide: &[Span], language: Language, reach: Reach) -> String {
-    let japanese = language == Language::Japanese;
+pub(super) fn marker_line(
+    kind: ShowKind,
+    hide: &[Span],
+    language: PromptLanguage,
+    reach: OriginalsHint,
+) -> String {
+    let japanese = language == PromptLanguage::Japanese;
     let begin = match kind {
         ShowKind::Retain => RETAIN[usize::from(japanese)],
         ShowKind::Summary | ShowKind::Marker => SUMMARY[usize::from(japanese)],
@@ -93,12 +98,12 @@ pub(super) fn marker_line(kind: ShowKind, hide: &[Span], language: Language, rea
     let rest = match (kind, reach, japanese) {
         (ShowKind::Retain, _, false) => ".]".to_owned(),
         (ShowKind::Retain, _, true) => "]".to_owned(),
-        (_, Reach::Kept, false) => ". The originals are kept.]".to_owned(),
-        (_, Reach::Kept, true) => "。原文は保存されています。]".to_owned(),
-        (_, Reach::Tools, false) => format!(
+        (_, OriginalsHint::Kept, false) => ". The originals are kept.]".to_owned(),
+        (_, OriginalsHint::Kept, true) => "。原文は保存されています。]".to_owned(),
+        (_, OriginalsHint::Tools, false) => format!(
             ". The originals are kept; read one with tool_output_cache({{\"ref_id\":\"@{from}\"}}) or search them with recall.]"
         ),
-        (_, Reach::Tools, true) => format!(
+        (_, OriginalsHint::Tools, true) => format!(
             "。原文は保存されています。tool_output_cache({{\"ref_id\":\"@{from}\"}}) で1件を読み、recall で検索できます。]"
         ),
     };
@@ -177,41 +182,45 @@ fn last_end(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use komado_core::message::{Call, CallKind, ImageSource, Opaque, Outcome, Role};
-    use komado_core::raw::Raw;
-    use komado_core::{Entry, Refusal};
+    use komado_core::message::{Call, CallKind, ImageSource, Opaque, Role, ToolOutcome};
+    use komado_core::raw::RawJson;
+    use komado_core::{Entry, EntryRefusal};
     use komado_testkit::Book;
 
-    fn call(id: &str) -> Part {
+    fn call(id: &str) -> MessagePart {
         let (id, name, arguments) = (id.into(), "read".into(), r#"{"path":"a"}"#.into());
-        Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
+        MessagePart::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
     }
 
-    fn outcome(content: Vec<Part>, is_error: bool) -> Message {
+    fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
         let (call_id, name) = ("a".into(), None);
         let (output_ref, duration_ms, interrupted) = (None, None, false);
-        let outcome = Outcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
-        Message::of(Role::Tool, vec![Part::Result(outcome)])
+        let outcome = ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+        Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
     }
 
-    fn image() -> Part {
-        Part::Image { source: ImageSource::Url { url: "https://example.org/a.png".into() }, detail: None }
+    fn image() -> MessagePart {
+        MessagePart::Image {
+            source: ImageSource::Url { url: "https://example.org/a.png".into() },
+            detail: None,
+        }
     }
 
     #[test]
     fn calls_results_and_images_become_words_and_reasoning_is_left_out() {
-        let thought = Part::Reasoning { text: "hm".into(), signature: None };
-        let opaque = Part::Opaque(Opaque {
+        let thought = MessagePart::Reasoning { text: "hm".into(), signature: None };
+        let opaque = MessagePart::Opaque(Opaque {
             dialect: "openai".into(),
-            json: Raw::parse(r#"{"type":"file"}"#).unwrap(),
+            json: RawJson::parse(r#"{"type":"file"}"#).unwrap(),
         });
-        let asked = Message::of(Role::Assistant, vec![thought.clone(), Part::text("let me look"), call("a")]);
+        let asked =
+            Message::of(Role::Assistant, vec![thought.clone(), MessagePart::text("let me look"), call("a")]);
         assert_eq!(message_body(&asked), "let me look\n[Tool Use: read]\n{\"path\":\"a\"}");
         assert_eq!(
-            message_body(&outcome(vec![Part::text("出力"), image()], false)),
+            message_body(&outcome(vec![MessagePart::text("出力"), image()], false)),
             "[Tool Result]\n出力\n[Image]"
         );
-        assert_eq!(message_body(&outcome(vec![Part::text("no")], true)), "[Tool Result (Error)]\nno");
+        assert_eq!(message_body(&outcome(vec![MessagePart::text("no")], true)), "[Tool Result (Error)]\nno");
         assert_eq!(message_body(&Message::of(Role::User, vec![image(), opaque])), "[Image]\n[Other content]");
         assert_eq!(message_body(&Message::of(Role::Assistant, vec![thought])), "");
         assert_eq!(message_head(3, &asked), "@3 assistant: ");
@@ -234,13 +243,13 @@ mod tests {
             }
             Ok(())
         };
-        let last = Message::of(Role::Assistant, vec![Part::text("I look"), call("a")]);
-        assert!(matches!(ask(last.clone()), Err(Refusal::CallsOpen { .. })));
+        let last = Message::of(Role::Assistant, vec![MessagePart::text("I look"), call("a")]);
+        assert!(matches!(ask(last.clone()), Err(EntryRefusal::CallsOpen { .. })));
         let kept = without_calls(last).unwrap();
         assert_eq!(message_body(&kept), "I look");
         assert_eq!(ask(kept), Ok(()));
         assert_eq!(without_calls(Message::of(Role::Assistant, vec![call("a"), call("b")])), None);
-        let thought = Part::Reasoning { text: "hm".into(), signature: None };
+        let thought = MessagePart::Reasoning { text: "hm".into(), signature: None };
         assert_eq!(without_calls(Message::of(Role::Assistant, vec![thought, call("a")])), None);
     }
 }
@@ -253,8 +262,8 @@ mod marker_tests {
     fn every_line_names_its_span_and_can_be_taken_off_again() {
         let hide = [Span::new(2, 40), Span::new(50, 389)];
         for kind in [ShowKind::Retain, ShowKind::Summary] {
-            for language in [Language::English, Language::Japanese] {
-                for reach in [Reach::Tools, Reach::Kept] {
+            for language in [PromptLanguage::English, PromptLanguage::Japanese] {
+                for reach in [OriginalsHint::Tools, OriginalsHint::Kept] {
                     let marker_line = marker_line(kind, &hide, language, reach);
                     assert!(marker_line.contains("@2–@389") && !marker_line.contains('\n'), "{marker_line}");
                     assert_eq!(strip_marker(&format!("{marker_line}\nwords\nmore")), "words\nmore");
@@ -263,12 +272,17 @@ mod marker_tests {
             }
         }
         assert_eq!(
-            marker_line(ShowKind::Summary, &[Span::new(2, 389)], Language::English, Reach::Tools),
+            marker_line(
+                ShowKind::Summary,
+                &[Span::new(2, 389)],
+                PromptLanguage::English,
+                OriginalsHint::Tools
+            ),
             "[Summary of earlier messages @2–@389. The originals are kept; read one with \
              tool_output_cache({\"ref_id\":\"@2\"}) or search them with recall.]"
         );
         assert!(
-            marker_line(ShowKind::Retain, &[Span::new(7, 7)], Language::Japanese, Reach::Tools)
+            marker_line(ShowKind::Retain, &[Span::new(7, 7)], PromptLanguage::Japanese, OriginalsHint::Tools)
                 .ends_with(" @7]")
         );
         for other in

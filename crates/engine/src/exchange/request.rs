@@ -5,14 +5,16 @@
 
 use super::response::TooLarge;
 use crate::error::{Error, Result};
-use crate::lesson::{self, Lesson};
+use crate::lesson::{self, LearnedModel};
 use komado_core::budget::{Budget, Policy};
-use komado_core::journal::{Entry, Mark, Sent, Setup};
-use komado_core::message::{Message, Part};
-use komado_core::openai::Blobs;
+use komado_core::journal::{Entry, Sent, Setup, TranscriptMark};
+use komado_core::message::{Message, MessagePart};
+use komado_core::openai::BlobReader;
 use komado_core::{Meter, Seq, SessionId};
-use komado_provider::{Ask, Body, Cancel, Client, Dialect, Form, Provider, Splice, Tools};
-use komado_store::{Letter, Store, write_base64};
+use komado_provider::{
+    Cancel, Client, ClientBody, Dialect, ModelRequest, Provider, ResponseForm, Splice, ToolUse,
+};
+use komado_store::{RequestFile, Store, write_base64};
 use std::io;
 use std::io::Write;
 
@@ -27,7 +29,7 @@ const ENDLESS: u64 = u64::MAX / 8;
 
 /// Who is asked, and how.
 #[derive(Clone)]
-pub struct Asking {
+pub struct ModelTarget {
     /// Sends and receives.
     pub client: Client,
     /// Where to.
@@ -47,7 +49,7 @@ pub struct Asking {
     /// The longest answer wanted.
     pub max_tokens: Option<u64>,
     /// Whether the answer comes in pieces.
-    pub form: Form,
+    pub form: ResponseForm,
     /// To which share the view shrinks after a request that was too large.
     pub shrink: f64,
     /// How often such a request is tried again.
@@ -58,7 +60,7 @@ pub struct Asking {
     pub cancel: Cancel,
 }
 
-impl Asking {
+impl ModelTarget {
     /// Asks `model` at `provider`, with the usual patience.
     pub fn new(client: Client, provider: Provider, model: impl Into<String>, window: u64) -> Self {
         Self {
@@ -71,7 +73,7 @@ impl Asking {
             probed: None,
             output: None,
             max_tokens: None,
-            form: Form::Stream,
+            form: ResponseForm::Stream,
             shrink: 0.8,
             tries: 3,
             history: None,
@@ -80,16 +82,16 @@ impl Asking {
     }
 
     /// What a request to it asks for beside its messages; how long the answer may be is still to be said.
-    pub(crate) fn ask<'a>(&'a self, setup: &'a Setup) -> Ask<'a> {
-        let (stream, window) = (self.form == Form::Stream, Some(self.window));
+    pub(crate) fn ask<'a>(&'a self, setup: &'a Setup) -> ModelRequest<'a> {
+        let (stream, window) = (self.form == ResponseForm::Stream, Some(self.window));
         let Provider { is_strict, joins, .. } = self.provider;
-        Ask {
+        ModelRequest {
             model: &self.model,
             setup,
             max_tokens: None,
             stream,
             window,
-            tools: Tools::AsSetUp,
+            tools: ToolUse::AsSetUp,
             is_strict,
             joins,
         }
@@ -103,7 +105,7 @@ impl Asking {
 }
 
 /// The window by all that is known, in the provider's tokens; 0 when nothing is.
-pub(crate) fn window(asking: &Asking, lesson: &Lesson) -> u64 {
+pub(crate) fn window(asking: &ModelTarget, lesson: &LearnedModel) -> u64 {
     let learned = lesson.window.filter(|_| !asking.is_given);
     match (asking.window, learned) {
         (0, learned) => learned.unwrap_or(0),
@@ -112,7 +114,7 @@ pub(crate) fn window(asking: &Asking, lesson: &Lesson) -> u64 {
 }
 
 /// What the next request may take.
-pub(crate) struct Room {
+pub(crate) struct RequestRoom {
     /// The budget of the view; `None` while the window is unknown.
     pub(crate) budget: Option<Budget>,
     policy: Policy,
@@ -124,7 +126,7 @@ pub(crate) struct Room {
     named: Option<u64>,
 }
 
-impl Room {
+impl RequestRoom {
     /// Room in a budget.
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget: Some(budget.clone()), ..Self::endless(budget.policy) }
@@ -136,7 +138,7 @@ impl Room {
     }
 
     /// Room in the window by all that is known, with `reserved` tokens kept free.
-    pub(crate) fn known(policy: Policy, reserved: u64, asking: &Asking, lesson: &Lesson) -> Self {
+    pub(crate) fn known(policy: Policy, reserved: u64, asking: &ModelTarget, lesson: &LearnedModel) -> Self {
         let mut room = Self { reserved, ..Self::endless(policy) };
         match window(asking, lesson) {
             0 => {}
@@ -146,7 +148,7 @@ impl Room {
     }
 
     /// The budget in a window of so many tokens of the provider's.
-    pub(crate) fn within(&self, window: u64, asking: &Asking, lesson: &Lesson) -> Budget {
+    pub(crate) fn within(&self, window: u64, asking: &ModelTarget, lesson: &LearnedModel) -> Budget {
         let window = lesson.ours(window).saturating_sub(self.reserved);
         Budget::new(self.policy.clone(), window, &[asking.model.as_str()])
     }
@@ -157,8 +159,8 @@ impl Room {
         &self,
         wished: Option<u64>,
         tokens: u64,
-        asking: &Asking,
-        lesson: &Lesson,
+        asking: &ModelTarget,
+        lesson: &LearnedModel,
     ) -> Option<u64> {
         self.budget.as_ref()?;
         let must = asking.provider.dialect == Dialect::Messages;
@@ -182,8 +184,8 @@ impl Room {
         &mut self,
         why: &TooLarge,
         request: &OutgoingRequest,
-        asking: &Asking,
-        lesson: &Lesson,
+        asking: &ModelTarget,
+        lesson: &LearnedModel,
     ) {
         let OutgoingRequest { tokens, max_tokens, .. } = *request;
         // An unknown window is what was learned or named, or at most what was refused.
@@ -244,7 +246,7 @@ pub(crate) struct OutgoingRequest {
     /// Those of `tokens` that a provider may count in its own way, or not at all; `None` while they were not counted.
     pub(crate) uncertain: Option<u64>,
     /// Where the client's transcript stands.
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<TranscriptMark>,
     /// The entry that announces it, when it is in the journal already.
     pub(crate) announced: Option<Seq>,
 }
@@ -271,16 +273,16 @@ impl OutgoingRequest {
 /// What is sent.
 pub(crate) enum RequestBody {
     /// A file, and its length.
-    File(Letter, u64),
+    File(RequestFile, u64),
     /// A client's request, in pieces.
     Spliced(Splice),
 }
 
 impl RequestBody {
-    pub(crate) fn body(&self) -> Body<'_> {
+    pub(crate) fn body(&self) -> ClientBody<'_> {
         match self {
-            Self::File(file, len) => Body::File { path: file.path(), len: *len },
-            Self::Spliced(splice) => Body::Spliced(splice.clone()),
+            Self::File(file, len) => ClientBody::File { path: file.path(), len: *len },
+            Self::Spliced(splice) => ClientBody::Spliced(splice.clone()),
         }
     }
 
@@ -301,15 +303,15 @@ impl RequestBody {
 }
 
 /// Takes one message.
-pub(crate) type Put<'p> = dyn FnMut(&Message) -> Result<()> + 'p;
+pub(crate) type MessageSink<'p> = dyn FnMut(&Message) -> Result<()> + 'p;
 
 /// Writes a request in a dialect; `pour` hands over its messages, without the system prompt.
 pub(crate) fn write(
     dialect: Dialect,
-    ask: &Ask<'_>,
-    blobs: &mut dyn Blobs,
+    ask: &ModelRequest<'_>,
+    blobs: &mut dyn BlobReader,
     out: &mut dyn Write,
-    pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
+    pour: &mut dyn FnMut(&mut MessageSink<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut writer = dialect.writer(ask, out)?;
     pour(&mut |message| writer.message(message, blobs, out).map_err(Error::from))?;
@@ -318,11 +320,11 @@ pub(crate) fn write(
 
 /// Writes a request to a file; gives it with its digest.
 pub(crate) fn write_file(
-    file: Letter,
+    file: RequestFile,
     dialect: Dialect,
-    ask: &Ask<'_>,
-    blobs: &mut dyn Blobs,
-    pour: &mut dyn FnMut(&mut Put<'_>) -> Result<()>,
+    ask: &ModelRequest<'_>,
+    blobs: &mut dyn BlobReader,
+    pour: &mut dyn FnMut(&mut MessageSink<'_>) -> Result<()>,
 ) -> Result<(RequestBody, String)> {
     let mut out = Digested { file, hasher: blake3::Hasher::new() };
     write(dialect, ask, blobs, &mut out, pour)?;
@@ -331,25 +333,25 @@ pub(crate) fn write_file(
 }
 
 /// Tokens of a message that a provider may leave out, or count in its own way.
-pub(crate) fn uncertain(parts: &[Part], meter: Meter) -> u64 {
-    let tokens = |part: &Part| match part {
-        Part::Reasoning { text, .. } => meter.text(text),
-        Part::Opaque(opaque) => meter.text(opaque.json.get()),
+pub(crate) fn uncertain(parts: &[MessagePart], meter: Meter) -> u64 {
+    let tokens = |part: &MessagePart| match part {
+        MessagePart::Reasoning { text, .. } => meter.text(text),
+        MessagePart::Opaque(opaque) => meter.text(opaque.json.get()),
         // No counter knows its size in tokens: nothing is learned beside a picture.
-        Part::Image { .. } => u64::from(u32::MAX),
-        Part::Result(outcome) => uncertain(&outcome.content, meter),
-        Part::Text { .. } | Part::Call(_) => 0,
+        MessagePart::Image { .. } => u64::from(u32::MAX),
+        MessagePart::Result(outcome) => uncertain(&outcome.content, meter),
+        MessagePart::Text { .. } | MessagePart::Call(_) => 0,
     };
     parts.iter().map(tokens).sum()
 }
 
 /// Reads blobs where they are kept.
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredBlobs<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) session: &'a SessionId,
 }
 
-impl Blobs for Stored<'_> {
+impl BlobReader for StoredBlobs<'_> {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         let mut bytes = self.store.blob(self.session, id).map_err(io::Error::other)?;
         write_base64(&mut *bytes, out)
@@ -358,7 +360,7 @@ impl Blobs for Stored<'_> {
 
 /// Takes the digest of what passes through it.
 struct Digested {
-    file: Letter,
+    file: RequestFile,
     hasher: blake3::Hasher,
 }
 

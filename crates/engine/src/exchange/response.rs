@@ -4,12 +4,14 @@
 //! has handed on something a refusal is still a refusal, also one inside a stream that began well; after that the request
 //! cannot be sent again, and what breaks off is lost.
 
-use super::{Asking, News};
-use crate::lesson::Refusal;
-use komado_core::message::{Message, Part};
+use super::{ExchangeEvent, ModelTarget};
+use crate::lesson::SizeRefusal;
+use komado_core::message::{Message, MessagePart};
 use komado_provider::client::SendError;
 use komado_provider::overflow::Remedy;
-use komado_provider::{Body, Event, Failed, Form, Heard, Incoming, overflow};
+use komado_provider::{
+    ClientBody, ModelEvent, ModelResponse, ProviderFailure, ProviderResponse, ResponseForm, overflow,
+};
 
 /// Most of a refusal that is read.
 const MOST: usize = 1 << 20;
@@ -19,26 +21,26 @@ const SHOWN: usize = 2_000;
 /// What came of a request.
 pub(crate) enum SendOutcome {
     /// A whole answer.
-    Answer(Box<Heard>),
+    Answer(Box<ModelResponse>),
     /// The request was too large, and nothing was handed on.
     TooLarge(TooLarge),
     /// No answer, or half of one.
-    Lost(Lost),
+    Lost(LostResponse),
 }
 
 /// A request without an answer.
-pub(crate) struct Lost {
+pub(crate) struct LostResponse {
     /// How it ended: `refused`, `failed`, `lost` or `cancelled`.
     pub(crate) finish: &'static str,
     /// Why.
-    pub(crate) error: Why,
+    pub(crate) error: UnansweredReason,
     /// What had come; `None` when there was no response at all.
-    pub(crate) response: Option<Box<Heard>>,
+    pub(crate) response: Option<Box<ModelResponse>>,
 }
 
-impl Lost {
+impl LostResponse {
     /// A request to which no response came.
-    fn unsent(asking: &Asking, error: SendError) -> Self {
+    fn unsent(asking: &ModelTarget, error: SendError) -> Self {
         let is_cancelled = matches!(error, SendError::Cancelled) || asking.cancel.is_cancelled();
         let finish = if is_cancelled { "cancelled" } else { "lost" };
         Self { finish, error: error.into(), response: None }
@@ -49,7 +51,7 @@ impl Lost {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TooLarge {
     /// What can be learned from it.
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: SizeRefusal,
     /// True when less room for the answer would do.
     pub(crate) lower: bool,
     /// Its words, and why they were understood so.
@@ -67,7 +69,7 @@ impl TooLarge {
     fn read(said: u16, body: &str, status: u16, headers: &[(String, String)]) -> Option<Self> {
         let verdict = overflow::classify(said, body);
         verdict.overflow.then(|| Self {
-            refusal: Refusal {
+            refusal: SizeRefusal {
                 limit: verdict.limit,
                 actual: verdict.input.or(verdict.actual),
                 is_vague: said == 413 || speaks_of_bytes(body),
@@ -81,14 +83,14 @@ impl TooLarge {
     }
 
     /// A refusal because of size inside a response that began well.
-    fn within(response: &Heard, incoming: &Incoming) -> Option<Self> {
+    fn within(response: &ModelResponse, incoming: &ProviderResponse) -> Option<Self> {
         if response.finish.as_deref() == Some("model_context_window_exceeded") {
             let why = "the model stopped because its window is full".to_owned();
             let (status, headers) = (incoming.status, incoming.headers.clone());
-            let refusal = Refusal { is_vague: true, ..Refusal::default() };
+            let refusal = SizeRefusal { is_vague: true, ..SizeRefusal::default() };
             return Some(Self { refusal, why, status, headers, ..Self::default() });
         }
-        let Failed { status, body } = response.failed.as_ref()?;
+        let ProviderFailure { status, body } = response.failed.as_ref()?;
         Self::read(*status, body, incoming.status, &incoming.headers)
     }
 }
@@ -102,7 +104,7 @@ fn speaks_of_bytes(body: &str) -> bool {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Why {
+pub enum UnansweredReason {
     /// It could not be sent, or the answer not received.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -130,7 +132,7 @@ pub enum Why {
     Answer(String),
 }
 
-impl Why {
+impl UnansweredReason {
     /// True when an answer broke off, and what was handed on of it is not whole.
     pub(crate) const fn is_cut(&self) -> bool {
         matches!(self, Self::Send(_) | Self::Broken | Self::Gone)
@@ -150,31 +152,37 @@ fn shown(body: &str) -> String {
 }
 
 /// Where a response goes while it comes.
-pub(crate) trait Receiver {
+pub(crate) trait ResponseReceiver {
     /// More of it: bytes, the events in them, and the response so far with these. At the end there are no bytes.
-    fn take(&mut self, incoming: &Incoming, bytes: &[u8], events: Vec<Event>, response: &Heard);
+    fn take(
+        &mut self,
+        incoming: &ProviderResponse,
+        bytes: &[u8],
+        events: Vec<ModelEvent>,
+        response: &ModelResponse,
+    );
 
     /// All of it came, and it is no refusal because of size: what was held back is handed on.
-    fn end(&mut self, incoming: &Incoming, response: &Heard);
+    fn end(&mut self, incoming: &ProviderResponse, response: &ModelResponse);
 
     /// True once something was handed on: the request cannot be sent again.
     fn has_begun(&self) -> bool;
 
     /// Whether to read on.
-    fn wants(&self, response: &Heard) -> Wants;
+    fn wants(&self, response: &ModelResponse) -> ReceiverWants;
 
     /// The provider refused, for another reason than size.
     fn refused(&mut self, _status: u16, _headers: &[(String, String)], _body: &str) {}
 
     /// Hands on a response whose bytes cannot be read here; `None` when that is of no use.
-    fn pass_unread(&mut self, _incoming: &mut Incoming) -> Option<Lost> {
+    fn pass_unread(&mut self, _incoming: &mut ProviderResponse) -> Option<LostResponse> {
         None
     }
 }
 
 /// Whether a receiver wants more of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wants {
+pub(crate) enum ReceiverWants {
     /// It does.
     More,
     /// What came is enough.
@@ -185,14 +193,14 @@ pub(crate) enum Wants {
 
 /// Reads the response to a request that was `sent`, to its end. `wanted` is the form that was asked for.
 pub(crate) fn receive(
-    asking: &Asking,
-    sent: Result<Incoming, SendError>,
-    wanted: Form,
-    to: &mut dyn Receiver,
+    asking: &ModelTarget,
+    sent: Result<ProviderResponse, SendError>,
+    wanted: ResponseForm,
+    to: &mut dyn ResponseReceiver,
 ) -> SendOutcome {
     let mut incoming = match sent {
         Ok(incoming) => incoming,
-        Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
+        Err(error) => return SendOutcome::Lost(LostResponse::unsent(asking, error)),
     };
     let packed = incoming.header("content-encoding").filter(|kind| *kind != "identity").map(str::to_owned);
     if let Some(lost) = packed.as_ref().and_then(|_| to.pass_unread(&mut incoming)) {
@@ -204,10 +212,10 @@ pub(crate) fn receive(
     if let Some(packed) = packed {
         let url = asking.provider.endpoint();
         let why = format!("{url} sent its answer packed as {packed}, which was not asked for");
-        return lost("failed", Why::Answer(why), Heard::default());
+        return lost("failed", UnansweredReason::Answer(why), ModelResponse::default());
     }
     let mut decoder = asking.provider.dialect.decoder(form(&incoming, wanted));
-    let mut response = Heard::default();
+    let mut response = ModelResponse::default();
     let broken = loop {
         let (chunk, mut events) = (incoming.chunk(), Vec::new());
         let bytes: &[u8] = match &chunk {
@@ -222,13 +230,13 @@ pub(crate) fn receive(
         to.take(&incoming, bytes, events, &response);
         let wants = to.wants(&response);
         let is_open = matches!(chunk, Ok(Some(_)));
-        if is_open && wants == Wants::Nothing {
-            return lost("cancelled", Why::Gone, response);
+        if is_open && wants == ReceiverWants::Nothing {
+            return lost("cancelled", UnansweredReason::Gone, response);
         }
         if let Some(why) = TooLarge::within(&response, &incoming).filter(|_| !to.has_begun()) {
             return SendOutcome::TooLarge(why);
         }
-        if !is_open || wants == Wants::Enough {
+        if !is_open || wants == ReceiverWants::Enough {
             break chunk.err();
         }
     };
@@ -236,79 +244,101 @@ pub(crate) fn receive(
 }
 
 /// Some servers do not say that they stream; one that was asked to, and does not say that it sends JSON, does.
-fn form(incoming: &Incoming, wanted: Form) -> Form {
+fn form(incoming: &ProviderResponse, wanted: ResponseForm) -> ResponseForm {
     let is_json = incoming.header("content-type").is_some_and(|kind| kind.contains("json"));
-    if incoming.is_stream() || wanted == Form::Stream && !is_json { Form::Stream } else { Form::Whole }
+    if incoming.is_stream() || wanted == ResponseForm::Stream && !is_json {
+        ResponseForm::Stream
+    } else {
+        ResponseForm::Whole
+    }
 }
 
 /// A response that says no.
-fn refused(asking: &Asking, mut incoming: Incoming, to: &mut dyn Receiver) -> SendOutcome {
+fn refused(
+    asking: &ModelTarget,
+    mut incoming: ProviderResponse,
+    to: &mut dyn ResponseReceiver,
+) -> SendOutcome {
     let (status, headers) = (incoming.status, std::mem::take(&mut incoming.headers));
     let body = match incoming.text(MOST) {
         Ok(body) => body,
-        Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
+        Err(error) => return SendOutcome::Lost(LostResponse::unsent(asking, error)),
     };
     if let Some(why) = TooLarge::read(status, &body, status, &headers) {
         return SendOutcome::TooLarge(why);
     }
     to.refused(status, &headers, &body);
     let (url, body) = (asking.provider.endpoint(), asking.provider.without_key(body));
-    lost("refused", Why::Refused { url, status, body }, Heard::default())
+    lost("refused", UnansweredReason::Refused { url, status, body }, ModelResponse::default())
 }
 
 /// What a response is that came to its end, or broke off.
 fn judge(
-    asking: &Asking,
+    asking: &ModelTarget,
     broken: Option<SendError>,
-    mut response: Heard,
-    incoming: &Incoming,
-    to: &mut dyn Receiver,
+    mut response: ModelResponse,
+    incoming: &ProviderResponse,
+    to: &mut dyn ResponseReceiver,
 ) -> SendOutcome {
     // A server that hangs up roughly after the last word has said everything.
     let is_whole = response.finish.is_some() && response.failed.is_none();
     if let Some(error) = broken.filter(|_| !is_whole) {
-        return SendOutcome::Lost(Lost { response: Some(Box::new(response)), ..Lost::unsent(asking, error) });
+        return SendOutcome::Lost(LostResponse {
+            response: Some(Box::new(response)),
+            ..LostResponse::unsent(asking, error)
+        });
     }
     to.end(incoming, &response);
-    if let Some(Failed { body, .. }) = response.failed.take() {
+    if let Some(ProviderFailure { body, .. }) = response.failed.take() {
         let body = asking.provider.without_key(body);
         let (url, status) = (asking.provider.endpoint(), incoming.status);
-        let error = if to.has_begun() { Why::Failed(body) } else { Why::Refused { url, status, body } };
+        let error = if to.has_begun() {
+            UnansweredReason::Failed(body)
+        } else {
+            UnansweredReason::Refused { url, status, body }
+        };
         return lost("failed", error, response);
     }
     match response.finish {
-        None => lost("lost", Why::Broken, response),
+        None => lost("lost", UnansweredReason::Broken, response),
         Some(_) => SendOutcome::Answer(Box::new(response)),
     }
 }
 
-fn lost(finish: &'static str, error: Why, response: Heard) -> SendOutcome {
-    SendOutcome::Lost(Lost { finish, error, response: Some(Box::new(response)) })
+fn lost(finish: &'static str, error: UnansweredReason, response: ModelResponse) -> SendOutcome {
+    SendOutcome::Lost(LostResponse { finish, error, response: Some(Box::new(response)) })
 }
 
 /// Sends a request that was written here, and hands on its events. A provider that is busy may say so when its answer has
 /// begun: before the first word that is no different from saying it at once, and it is asked again.
-pub(crate) fn post(asking: &Asking, body: &Body<'_>, news: &mut dyn FnMut(News<'_>)) -> SendOutcome {
-    let Asking { client, cancel, .. } = asking;
+pub(crate) fn post(
+    asking: &ModelTarget,
+    body: &ClientBody<'_>,
+    news: &mut dyn FnMut(ExchangeEvent<'_>),
+) -> SendOutcome {
+    let ModelTarget { client, cancel, .. } = asking;
     let mut tries = 0;
     loop {
         tries += 1;
-        let sent =
-            client.post(&asking.provider, body.clone(), cancel, &mut |waiting| news(News::Waiting(&waiting)));
+        let sent = client.post(&asking.provider, body.clone(), cancel, &mut |waiting| {
+            news(ExchangeEvent::Waiting(&waiting))
+        });
         let mut events = Events { held: Vec::new(), has_begun: false, news: &mut *news };
         let outcome = receive(asking, sent, asking.form, &mut events);
-        let SendOutcome::Lost(Lost { error: Why::Refused { status: 200..300, body: said, .. }, .. }) =
-            &outcome
+        let SendOutcome::Lost(LostResponse {
+            error: UnansweredReason::Refused { status: 200..300, body: said, .. },
+            ..
+        }) = &outcome
         else {
             return outcome;
         };
         if !is_busy(said) {
             return outcome;
         }
-        match client.wait(tries, "busy", cancel, &mut |waiting| news(News::Waiting(&waiting))) {
+        match client.wait(tries, "busy", cancel, &mut |waiting| news(ExchangeEvent::Waiting(&waiting))) {
             Ok(true) => {}
             Ok(false) => return outcome,
-            Err(error) => return SendOutcome::Lost(Lost::unsent(asking, error)),
+            Err(error) => return SendOutcome::Lost(LostResponse::unsent(asking, error)),
         }
     }
 }
@@ -323,25 +353,25 @@ fn is_busy(body: &str) -> bool {
 
 /// Hands events on, from the first that a person would see.
 struct Events<'n> {
-    held: Vec<Event>,
+    held: Vec<ModelEvent>,
     has_begun: bool,
-    news: &'n mut dyn FnMut(News<'_>),
+    news: &'n mut dyn FnMut(ExchangeEvent<'_>),
 }
 
-impl Receiver for Events<'_> {
-    fn take(&mut self, _: &Incoming, _: &[u8], events: Vec<Event>, _: &Heard) {
+impl ResponseReceiver for Events<'_> {
+    fn take(&mut self, _: &ProviderResponse, _: &[u8], events: Vec<ModelEvent>, _: &ModelResponse) {
         for event in events {
             self.has_begun |= event.is_content();
             self.held.push(event);
             if self.has_begun {
-                self.held.drain(..).for_each(|event| (self.news)(News::Said(&event)));
+                self.held.drain(..).for_each(|event| (self.news)(ExchangeEvent::Said(&event)));
             }
         }
     }
 
-    fn end(&mut self, _: &Incoming, response: &Heard) {
+    fn end(&mut self, _: &ProviderResponse, response: &ModelResponse) {
         if response.failed.is_none() && response.finish.is_some() {
-            self.held.drain(..).for_each(|event| (self.news)(News::Said(&event)));
+            self.held.drain(..).for_each(|event| (self.news)(ExchangeEvent::Said(&event)));
         }
     }
 
@@ -349,18 +379,18 @@ impl Receiver for Events<'_> {
         self.has_begun
     }
 
-    fn wants(&self, response: &Heard) -> Wants {
-        if response.failed.is_some() { Wants::Enough } else { Wants::More }
+    fn wants(&self, response: &ModelResponse) -> ReceiverWants {
+        if response.failed.is_some() { ReceiverWants::Enough } else { ReceiverWants::More }
     }
 }
 
 /// What had been said, as text: words, thoughts and calls, for people.
 pub(crate) fn words(message: &Message) -> String {
     let told = message.parts.iter().map(|part| match part {
-        Part::Text { text, .. } | Part::Reasoning { text, .. } => text.clone(),
-        Part::Call(call) => format!("{}({})", call.name, call.arguments),
-        Part::Opaque(opaque) => opaque.json.get().to_owned(),
-        Part::Image { .. } | Part::Result(_) => String::new(),
+        MessagePart::Text { text, .. } | MessagePart::Reasoning { text, .. } => text.clone(),
+        MessagePart::Call(call) => format!("{}({})", call.name, call.arguments),
+        MessagePart::Opaque(opaque) => opaque.json.get().to_owned(),
+        MessagePart::Image { .. } | MessagePart::Result(_) => String::new(),
     });
     told.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }

@@ -3,15 +3,15 @@
 //! What the target holds is read beside the source and must be its beginning; the rest follows in batches. The outputs that
 //! a batch names go first: no line at the target ever names what is not there.
 
-use super::{Error, Progress, Result, row};
+use super::{CopyProgress, Error, Result, row};
 use crate::cleanup::blobs_of;
-use komado_core::head::{Kind, Source};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Entry, Record};
 use komado_core::session::Session;
 use komado_core::thread::Header;
 use komado_core::{Seq, SessionId, ThreadId, View, journal};
 use komado_store::spot_of;
-use komado_store::{Journal, Mode, Row, Spot, Store};
+use komado_store::{Journal, JournalRow, OpenMode, Store, TranscriptPlace};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -26,8 +26,8 @@ pub(super) struct Copier<'c> {
     pub(super) from: &'c dyn Store,
     pub(super) to: &'c dyn Store,
     pub(super) id: &'c SessionId,
-    pub(super) added: &'c mut Progress,
-    pub(super) each: &'c mut dyn FnMut(&Progress),
+    pub(super) added: &'c mut CopyProgress,
+    pub(super) each: &'c mut dyn FnMut(&CopyProgress),
     /// The outputs that are known to be at the target.
     pub(super) blobs: HashSet<String>,
 }
@@ -35,9 +35,9 @@ pub(super) struct Copier<'c> {
 /// Lines that are written together, and what goes with them.
 #[derive(Default)]
 struct Batch {
-    rows: Vec<Row>,
+    rows: Vec<JournalRow>,
     bytes: usize,
-    spots: Vec<Spot>,
+    spots: Vec<TranscriptPlace>,
     blobs: HashSet<String>,
 }
 
@@ -54,7 +54,7 @@ impl Copier<'_> {
             if !there.contains_key(&header.thread) {
                 self.to.spawn(&header)?;
             }
-            let mut journal = self.to.open(self.id, &header.thread, Mode::Amend)?;
+            let mut journal = self.to.open(self.id, &header.thread, OpenMode::Amend)?;
             self.thread(&header, &mut *journal)?;
         }
         self.check_no_more(&there)
@@ -83,7 +83,7 @@ impl Copier<'_> {
                 None => return Err(self.differs(&header.thread, header.base_seq())),
             }
         }
-        let source = self.from.open(self.id, &header.thread, Mode::Read)?;
+        let source = self.from.open(self.id, &header.thread, OpenMode::Read)?;
         let (base, last) = (header.base_seq(), source.last());
         self.compare(&*source, target)?;
         let mut after = target.last().max(base);
@@ -129,7 +129,7 @@ impl Copier<'_> {
             let line = source.line(upto)?;
             batch.spot_and_blobs(source, upto)?;
             batch.bytes += line.len();
-            batch.rows.push(Row { line, head: source.head(upto)? });
+            batch.rows.push(JournalRow { line, head: source.head(upto)? });
         }
         let (rows, bytes) = (std::mem::take(&mut batch.rows), batch.bytes);
         for blob in std::mem::take(&mut batch.blobs) {
@@ -176,7 +176,7 @@ impl Copier<'_> {
     pub(super) fn note_alias(&self, source: &Session) -> Result<()> {
         let Some(name) = source.meta.config.alias.clone() else { return Ok(()) };
         let (session, thread) = (self.id.clone(), ThreadId::root());
-        Ok(self.to.note(&[Spot { name, session, thread, seq: 0 }])?)
+        Ok(self.to.note(&[TranscriptPlace { name, session, thread, seq: 0 }])?)
     }
 }
 
@@ -196,11 +196,11 @@ impl Batch {
         if kind != Kind::Sent && !kind.is_item() {
             return Ok(());
         }
-        let record = Source::record(source, seq)?;
+        let record = EntrySource::record(source, seq)?;
         if let Some(name) = spot_of(&record.entry) {
             let Header { session, thread, .. } = source.header();
             let (name, session, thread) = (name.to_owned(), session.clone(), thread.clone());
-            self.spots.push(Spot { name, session, thread, seq });
+            self.spots.push(TranscriptPlace { name, session, thread, seq });
         }
         add_blobs(&record, &mut self.blobs);
         Ok(())
@@ -227,7 +227,7 @@ pub(super) fn blobs_of_line(line: &[u8], blobs: &mut HashSet<String>) {
 /// Digest and size of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Seal {
+pub struct SessionDigest {
     /// BLAKE3 over everything.
     pub digest: String,
     /// Its threads.
@@ -241,7 +241,7 @@ pub struct Seal {
     pub bytes: u64,
 }
 
-impl Seal {
+impl SessionDigest {
     /// Reads a session of `store` from its first line to its last output.
     pub fn of(store: &dyn Store, id: &SessionId) -> Result<Self> {
         let mut hasher = blake3::Hasher::new();
@@ -250,7 +250,7 @@ impl Seal {
         hasher.update(&serde_json::to_vec(&session).map_err(std::io::Error::from)?);
         let mut named = HashSet::new();
         for header in store.threads(id)? {
-            let journal = store.open(id, &header.thread, Mode::Read)?;
+            let journal = store.open(id, &header.thread, OpenMode::Read)?;
             hasher.update(&header.encode());
             for seq in header.base_seq() + 1..=journal.last() {
                 let line = journal.line(seq)?;

@@ -2,15 +2,15 @@
 //! kept, what writes summaries.
 
 use super::{ModelResolver, ResolvedModel, SCRIPTED};
-use crate::condense::{ByDigest, ByModel, Command, Settings, Summariser};
+use crate::condense::{ByDigest, ByModel, CondenseSettings, Summariser, SummaryCommand};
 use crate::error::{ErrorKind, Result};
-use crate::exchange::Asking;
+use crate::exchange::ModelTarget;
 use crate::fit::Ladder;
 use komado_core::budget::{Budget, Policy, Preset};
-use komado_core::clip::Limits;
+use komado_core::clip::ClipLimits;
 use komado_core::session::MetaConfig;
 use komado_core::{Meter, SessionId, suggest};
-use komado_provider::{Cancel, Dialect, Form, Patience, ROWS};
+use komado_provider::{Cancel, ClientTimeouts, Dialect, ROWS, ResponseForm};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct ModelSettings {
     /// A file with rows that stand over the built-in table of models; one that is not there is none.
     pub models_file: Option<PathBuf>,
     /// How long a provider is waited for, and how often it is asked.
-    pub patience: Patience,
+    pub patience: ClientTimeouts,
     /// To which share a view shrinks after a request that was too large.
     pub shrink: f64,
     /// How often such a request goes out again.
@@ -43,7 +43,7 @@ pub struct ModelSettings {
     /// How a window is kept.
     pub policy: Policy,
     /// Limits of an output on arrival; `None` when outputs are shown whole.
-    pub output_limits: Option<Limits>,
+    pub output_limits: Option<ClipLimits>,
     /// What writes summaries, and how.
     pub summaries: SummarySettings,
 }
@@ -56,12 +56,12 @@ impl Default for ModelSettings {
             providers: BTreeMap::new(),
             environment: BTreeMap::new(),
             models_file: None,
-            patience: Patience::default(),
+            patience: ClientTimeouts::default(),
             shrink: 0.8,
             overflow_tries: 3,
             max_history: None,
             policy: Preset::default().policy(),
-            output_limits: Some(Limits::default()),
+            output_limits: Some(ClipLimits::default()),
             summaries: SummarySettings::default(),
         }
     }
@@ -123,7 +123,7 @@ pub struct ModelChoice {
     /// The longest answer, in tokens.
     pub max_tokens: Option<u32>,
     /// Whether the answer comes in pieces; `None` for in pieces.
-    pub form: Option<Form>,
+    pub form: Option<ResponseForm>,
     /// The window of the scripted model where neither choice nor session has one.
     pub scripted_window: Option<u32>,
 }
@@ -138,7 +138,7 @@ pub struct SummarySettings {
     /// A program that writes them, with its arguments; it stands over a model.
     pub command: Option<String>,
     /// How a span is condensed.
-    pub settings: Settings,
+    pub settings: CondenseSettings,
 }
 
 impl SummarySettings {
@@ -158,7 +158,7 @@ impl SummarySettings {
         let Some(command) = &self.command else { return Ok(Box::new(ByDigest::new(meter))) };
         let mut words = command.split_whitespace().map(str::to_owned);
         let program = words.next().ok_or(ModelError::EmptyCommand)?;
-        Ok(Box::new(Command { program, arguments: words.collect(), limit: Some(COMMAND_TIME) }))
+        Ok(Box::new(SummaryCommand { program, arguments: words.collect(), limit: Some(COMMAND_TIME) }))
     }
 
     /// The ladder under a budget, whose summaries `by` writes.
@@ -322,13 +322,13 @@ impl ModelError {
 const SAME: &str = "same";
 
 /// A summariser, and the model it may need to keep running.
-pub struct Writer<'a> {
+pub struct SummaryWriter<'a> {
     by: Box<dyn Summariser + 'a>,
     /// The scripted model stops when this is dropped.
     _held: Option<ResolvedModel>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SummaryWriter<'a> {
     /// The summariser.
     pub fn by(&mut self) -> &mut (dyn Summariser + 'a) {
         &mut *self.by
@@ -344,10 +344,10 @@ impl<'a> ModelResolver<'a> {
         choice: &ModelChoice,
         with: Option<&ResolvedModel>,
         cancel: &Cancel,
-    ) -> Result<Writer<'a>> {
+    ) -> Result<SummaryWriter<'a>> {
         match self.settings.summaries.chosen_model() {
             Some(chosen) => self.by_model(chosen, id, meter, choice, with, cancel),
-            None => Ok(Writer { by: self.settings.summaries.without_model(meter)?, _held: None }),
+            None => Ok(SummaryWriter { by: self.settings.summaries.without_model(meter)?, _held: None }),
         }
     }
 
@@ -359,7 +359,7 @@ impl<'a> ModelResolver<'a> {
         choice: &ModelChoice,
         with: Option<&ResolvedModel>,
         cancel: &Cancel,
-    ) -> Result<Writer<'a>> {
+    ) -> Result<SummaryWriter<'a>> {
         let is_named = choice.model.is_some() || choice.provider.is_some();
         let chosen = self.settings.summaries.chosen_model().filter(|_| !is_named);
         self.by_model(chosen.unwrap_or((None, Some(SAME))), id, meter, choice, with, cancel)
@@ -373,7 +373,7 @@ impl<'a> ModelResolver<'a> {
         choice: &ModelChoice,
         with: Option<&ResolvedModel>,
         cancel: &Cancel,
-    ) -> Result<Writer<'a>> {
+    ) -> Result<SummaryWriter<'a>> {
         let mut held = None;
         // Only settings that leave something to the conversation need its model.
         let talk = match with {
@@ -392,14 +392,14 @@ impl<'a> ModelResolver<'a> {
         };
         let store = self.engine.store();
         if let Some(talk) = talk.filter(is_same) {
-            let asking = Asking { cancel: cancel.clone(), ..talk.asking.clone() };
+            let asking = ModelTarget { cancel: cancel.clone(), ..talk.asking.clone() };
             let by = ByModel::new(asking, store, id.clone(), meter).sharing();
-            return Ok(Writer { by: Box::new(by), _held: held });
+            return Ok(SummaryWriter { by: Box::new(by), _held: held });
         }
         let other = self.resolve(&MetaConfig::default(), &wanted)?;
-        let asking = Asking { cancel: cancel.clone(), ..other.asking.clone() };
+        let asking = ModelTarget { cancel: cancel.clone(), ..other.asking.clone() };
         let by = ByModel::new(asking, store, id.clone(), meter);
-        Ok(Writer { by: Box::new(by), _held: Some(other) })
+        Ok(SummaryWriter { by: Box::new(by), _held: Some(other) })
     }
 
     /// Provider and model, with what the settings leave to the conversation filled in.

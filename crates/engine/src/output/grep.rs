@@ -6,9 +6,9 @@
 //!
 //! A line that is too long to be shown is shown around each match. The break of a line, `\n` or `\r\n`, is no part of it.
 
-use super::read::{Drawn, Scan, Stop};
-use super::{Error, Reading, Result};
-use komado_core::clip::{CHARS, Call, Limits, Room, grep_call, line_call};
+use super::read::{DrawnLine, LineScan, LineStop};
+use super::{Error, OutputReading, Result};
+use komado_core::clip::{CHARS, ClipLimits, LineLimits, ReadOnCall, grep_call, line_call};
 use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io::Read;
@@ -24,14 +24,14 @@ const PATTERN: usize = 1000;
 
 /// What to look for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Pattern {
+pub enum GrepPattern {
     /// This text, as it is.
     Literal(String),
     /// What this regular expression matches.
     Regex(String),
 }
 
-impl Pattern {
+impl GrepPattern {
     /// As it was written.
     pub fn text(&self) -> &str {
         match self {
@@ -53,9 +53,9 @@ impl Pattern {
 
 /// A search.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Search {
+pub struct GrepSearch {
     /// What to look for.
-    pub pattern: Pattern,
+    pub pattern: GrepPattern,
     /// Lines to show before each match.
     pub before: u64,
     /// Lines to show after each match.
@@ -68,12 +68,12 @@ pub struct Search {
     pub char_offset: u64,
 }
 
-impl Search {
+impl GrepSearch {
     /// Matches that are shown when nothing else is said.
     pub const MATCHES: u64 = 50;
 
     /// A search of everything for `pattern`, without context.
-    pub fn of(pattern: Pattern) -> Self {
+    pub fn of(pattern: GrepPattern) -> Self {
         Self { pattern, before: 0, after: 0, max_matches: Self::MATCHES, offset: 1, char_offset: 0 }
     }
 
@@ -88,10 +88,15 @@ impl Search {
 
 /// Searches `from`, which `reference` names. When what it finds does not fit into the limits it ends earlier, and says
 /// where to go on.
-pub fn grep(from: &mut dyn Read, search: &Search, limits: &Limits, reference: &str) -> Result<Reading> {
+pub fn grep(
+    from: &mut dyn Read,
+    search: &GrepSearch,
+    limits: &ClipLimits,
+    reference: &str,
+) -> Result<OutputReading> {
     search.check()?;
     let regex = search.pattern.compile()?;
-    let mut scan = Scan::new(from);
+    let mut scan = LineScan::new(from);
     let empty = search.offset == 1 && scan.at_end()?;
     if !empty {
         scan.go_to(search.offset)?;
@@ -104,8 +109,8 @@ pub fn grep(from: &mut dyn Read, search: &Search, limits: &Limits, reference: &s
     while !rows.is_full() && !scan.at_end()? {
         buffer.clear();
         match scan.more(&mut buffer, WINDOW)? {
-            Stop::Full => finder.long_line(&mut scan, &mut buffer, number, &mut rows)?,
-            Stop::Break | Stop::End => finder.line(&buffer, number, &mut rows),
+            LineStop::Full => finder.long_line(&mut scan, &mut buffer, number, &mut rows)?,
+            LineStop::Break | LineStop::End => finder.line(&buffer, number, &mut rows),
         }
         number += 1;
     }
@@ -115,10 +120,10 @@ pub fn grep(from: &mut dyn Read, search: &Search, limits: &Limits, reference: &s
 /// Looks into lines.
 struct Finder<'a> {
     regex: Regex,
-    search: &'a Search,
+    search: &'a GrepSearch,
     /// Characters around a match, on either side, where a line is not shown whole.
     side: usize,
-    room: Room,
+    room: LineLimits,
 }
 
 /// A piece of a line.
@@ -148,7 +153,7 @@ impl Finder<'_> {
             rows.context(number, bytes);
             return;
         }
-        let mut drawn = Drawn::new(self.room);
+        let mut drawn = DrawnLine::new(self.room);
         drawn.push(bytes);
         match drawn.end() {
             (text, None) => rows.matched(number, text, None),
@@ -161,17 +166,17 @@ impl Finder<'_> {
     /// A line that is not in memory whole: `buffer` holds its beginning.
     fn long_line(
         &self,
-        scan: &mut Scan<'_>,
+        scan: &mut LineScan<'_>,
         buffer: &mut Vec<u8>,
         number: u64,
         rows: &mut Rows<'_>,
     ) -> Result<()> {
         let found = rows.matches();
-        let mut drawn = rows.wants_context().then(|| Drawn::new(self.room));
-        let (mut before, mut from, mut fresh, mut stop) = (0, 0, 0, Stop::Full);
+        let mut drawn = rows.wants_context().then(|| DrawnLine::new(self.room));
+        let (mut before, mut from, mut fresh, mut stop) = (0, 0, 0, LineStop::Full);
         loop {
             drawn.iter_mut().for_each(|drawn| drawn.push(&buffer[fresh..]));
-            let last = stop != Stop::Full;
+            let last = stop != LineStop::Full;
             let bytes = if last { line_end(buffer) } else { &buffer[..] };
             let until = (!last).then(|| buffer.len() - OVERLAP);
             let begin = from.max(forth(bytes, 0, self.skipped(number).saturating_sub(before)));
@@ -275,13 +280,13 @@ const NUMBER: usize = 25;
 
 /// Rows, and what is to be known to go on.
 struct Rows<'a> {
-    search: &'a Search,
+    search: &'a GrepSearch,
     reference: &'a str,
     /// Bytes for the rows.
     room: usize,
     /// Bytes for rows and note.
     bytes: usize,
-    line_room: Room,
+    line_room: LineLimits,
     text: String,
     /// Matches shown.
     matches: u64,
@@ -295,11 +300,11 @@ struct Rows<'a> {
     /// Where the search ended, when more follows: a line, and characters of it.
     ended: Option<(u64, u64)>,
     /// A line that was not shown whole.
-    cut: Option<Call>,
+    cut: Option<ReadOnCall>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(search: &'a Search, limits: &Limits, reference: &'a str) -> Self {
+    fn new(search: &'a GrepSearch, limits: &ClipLimits, reference: &'a str) -> Self {
         // The call that goes on repeats the pattern, so long as that leaves room for something else.
         let repeated = grep_call(reference, search.pattern.text(), &[]).arguments.len();
         let room = limits.body() - repeated.min(limits.body() / 4);
@@ -308,7 +313,7 @@ impl<'a> Rows<'a> {
             reference,
             room,
             bytes: limits.bytes(),
-            line_room: Room { chars: limits.max_line_length, bytes: room - NUMBER },
+            line_room: LineLimits { chars: limits.max_line_length, bytes: room - NUMBER },
             text: String::new(),
             matches: 0,
             last: 0,
@@ -321,7 +326,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The room of one line.
-    fn room(&self) -> Room {
+    fn room(&self) -> LineLimits {
         self.line_room
     }
 
@@ -365,7 +370,7 @@ impl<'a> Rows<'a> {
         kept.clear();
         // One that will be cut is cut now: it may be as long as a window.
         if bytes.len() > self.line_room.bytes {
-            let mut drawn = Drawn::new(self.line_room);
+            let mut drawn = DrawnLine::new(self.line_room);
             drawn.push(bytes);
             kept.extend_from_slice(drawn.end().0.as_bytes());
         } else {
@@ -385,7 +390,7 @@ impl<'a> Rows<'a> {
     }
 
     fn draw(&self, number: u64, bytes: &[u8]) -> String {
-        let mut drawn = Drawn::new(self.line_room);
+        let mut drawn = DrawnLine::new(self.line_room);
         drawn.push(bytes);
         format!("{number}-{}\n", drawn.end().0)
     }
@@ -448,25 +453,25 @@ impl<'a> Rows<'a> {
     }
 
     /// What was found in the lines up to `last`.
-    fn finish(mut self, last: u64) -> Reading {
+    fn finish(mut self, last: u64) -> OutputReading {
         let next = self.ended.map(|(line, at)| self.go_on(line, at));
         let left = self.bytes - self.text.len();
         let notes = self.notes(last, next.as_ref());
         self.text.push_str(notes.iter().find(|note| note.len() <= left).map_or("", |note| note));
-        Reading { text: self.text, next }
+        OutputReading { text: self.text, next }
     }
 
     /// The same search, from `line` on.
-    fn go_on(&self, line: u64, at: u64) -> Call {
-        let Search { pattern, before, after, max_matches, .. } = self.search;
+    fn go_on(&self, line: u64, at: u64) -> ReadOnCall {
+        let GrepSearch { pattern, before, after, max_matches, .. } = self.search;
         let mut more = Vec::new();
-        if matches!(pattern, Pattern::Regex(_)) {
+        if matches!(pattern, GrepPattern::Regex(_)) {
             more.push(("regex", "true".to_owned()));
         }
         let numbers = [
             ("before", *before, 0),
             ("after", *after, 0),
-            ("max_matches", *max_matches, Search::MATCHES),
+            ("max_matches", *max_matches, GrepSearch::MATCHES),
             ("offset", line, 0),
             ("char_offset", at, 0),
         ];
@@ -476,7 +481,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The last line, from the one that says most to the shortest.
-    fn notes(&self, last: u64, next: Option<&Call>) -> Vec<String> {
+    fn notes(&self, last: u64, next: Option<&ReadOnCall>) -> Vec<String> {
         let matches = match self.matches {
             0 => "no match".to_owned(),
             1 => "1 match".to_owned(),

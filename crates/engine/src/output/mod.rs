@@ -6,13 +6,13 @@
 //! back. They only look; nothing here changes a thread, but for [`say`], the door by which a long output comes in.
 
 use crate::thread::Thread;
-use grep::{Pattern, Search};
-use komado_core::clip::{CHARS, Call, Clipper, GREP, LINE, LINES, Limits, READ, clip};
+use grep::{GrepPattern, GrepSearch};
+use komado_core::clip::{CHARS, ClipLimits, Clipper, GREP, LINE, LINES, READ, ReadOnCall, clip};
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Outcome, OutputRef, Part, Role};
+use komado_core::message::{ImageSource, Message, MessagePart, OutputRef, Role, ToolOutcome};
 use komado_core::{Kind, Seq, ThreadId};
-use komado_store::Mode;
-use read::{Page, Stretch, line};
+use komado_store::OpenMode;
+use read::{LineStretch, OutputPage, line};
 use serde_json::{Map, Value};
 use std::fmt::{Display, Formatter};
 use std::io;
@@ -23,16 +23,16 @@ pub mod read;
 
 /// What a reading gives: text that ends with a note, and how to read on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reading {
+pub struct OutputReading {
     /// What the model is given.
     pub text: String,
     /// The call that gives what follows, when something does.
-    pub next: Option<Call>,
+    pub next: Option<ReadOnCall>,
 }
 
 /// Names an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reference {
+pub enum OutputReference {
     /// A blob, by its id.
     Blob(String),
     /// An entry: the output it names, or else its own words.
@@ -41,7 +41,7 @@ pub enum Reference {
     Elsewhere(ThreadId, Seq),
 }
 
-impl Display for Reference {
+impl Display for OutputReference {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Blob(id) => f.write_str(id),
@@ -51,7 +51,7 @@ impl Display for Reference {
     }
 }
 
-impl std::str::FromStr for Reference {
+impl std::str::FromStr for OutputReference {
     type Err = Error;
 
     fn from_str(given: &str) -> Result<Self> {
@@ -72,20 +72,20 @@ impl std::str::FromStr for Reference {
 }
 
 /// The bytes of an output, from the beginning.
-pub type Bytes = Box<dyn Read + Send>;
+pub type OutputBytes = Box<dyn Read + Send>;
 
 /// Opens what `reference` names.
-pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
+pub fn open(thread: &Thread<'_>, reference: &OutputReference) -> Result<OutputBytes> {
     let seq = match reference {
-        Reference::Blob(id) => {
+        OutputReference::Blob(id) => {
             let none = || Error::NoOutput(id.chars().take(80).collect());
             return Ok(Box::new(thread.engine().blob(thread.session(), id)?.ok_or_else(none)?));
         }
-        Reference::Entry(seq) => *seq,
-        Reference::Elsewhere(name, seq) if *name == thread.header().thread => *seq,
-        Reference::Elsewhere(name, seq) => {
-            let other = thread.engine().open(thread.session(), name, Mode::Read)?;
-            return open(&other, &Reference::Entry(*seq));
+        OutputReference::Entry(seq) => *seq,
+        OutputReference::Elsewhere(name, seq) if *name == thread.header().thread => *seq,
+        OutputReference::Elsewhere(name, seq) => {
+            let other = thread.engine().open(thread.session(), name, OpenMode::Read)?;
+            return open(&other, &OutputReference::Entry(*seq));
         }
     };
     let record = thread.record(seq)?;
@@ -95,8 +95,10 @@ pub fn open(thread: &Thread<'_>, reference: &Reference) -> Result<Bytes> {
     let named = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
     let kept = named.map(|output| thread.engine().blob(thread.session(), &output.id)).transpose()?.flatten();
     // Of an output that never was here the words are all there is.
-    Ok(kept
-        .map_or_else(|| Box::new(Cursor::new(whole(&message).into_bytes())) as Bytes, |kept| Box::new(kept)))
+    Ok(kept.map_or_else(
+        || Box::new(Cursor::new(whole(&message).into_bytes())) as OutputBytes,
+        |kept| Box::new(kept),
+    ))
 }
 
 /// Everything a message says, as text: words, calls with their arguments, and the names of pictures.
@@ -106,16 +108,16 @@ pub fn whole(message: &Message) -> String {
     lines.join("\n")
 }
 
-fn tell(part: &Part, lines: &mut Vec<String>) {
+fn tell(part: &MessagePart, lines: &mut Vec<String>) {
     match part {
-        Part::Text { text, .. } | Part::Reasoning { text, .. } => lines.push(text.clone()),
-        Part::Call(call) => lines.push(format!("[Tool Use: {}]\n{}", call.name, call.arguments)),
-        Part::Result(outcome) => outcome.content.iter().for_each(|part| tell(part, lines)),
-        Part::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Text { text, .. } | MessagePart::Reasoning { text, .. } => lines.push(text.clone()),
+        MessagePart::Call(call) => lines.push(format!("[Tool Use: {}]\n{}", call.name, call.arguments)),
+        MessagePart::Result(outcome) => outcome.content.iter().for_each(|part| tell(part, lines)),
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
             lines.push(format!("[Image {media_type}, {byte_size} bytes; ref={blob}]"));
         }
-        Part::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),
-        Part::Opaque(opaque) => lines.push(opaque.json.get().to_owned()),
+        MessagePart::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),
+        MessagePart::Opaque(opaque) => lines.push(opaque.json.get().to_owned()),
     }
 }
 
@@ -217,7 +219,7 @@ pub enum Error {
 
 /// What is known of an output besides its bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Output {
+pub struct ToolOutput {
     /// The call it answers; empty when there is only one it can be.
     pub call_id: String,
     /// The tool, when known.
@@ -228,21 +230,21 @@ pub struct Output {
     pub duration_ms: Option<u64>,
 }
 
-impl Output {
+impl ToolOutput {
     /// The message that says `text` of it.
     fn saying(&self, text: String, output_ref: Option<OutputRef>) -> Message {
         let (is_error, duration_ms) = (self.is_error, self.duration_ms);
-        let outcome = Outcome::text(&self.call_id, self.name.clone(), text);
-        let outcome = Outcome { is_error, output_ref, duration_ms, ..outcome };
-        Message::of(Role::Tool, vec![Part::Result(outcome)])
+        let outcome = ToolOutcome::text(&self.call_id, self.name.clone(), text);
+        let outcome = ToolOutcome { is_error, output_ref, duration_ms, ..outcome };
+        Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
     }
 }
 
 impl Thread<'_> {
     /// Journals what a tool printed. Bytes that are no UTF-8 are kept as they are and shown as U+FFFD.
-    pub fn say_output(&mut self, output: &Output, bytes: &mut dyn Read) -> crate::Result<Seq> {
+    pub fn say_output(&mut self, output: &ToolOutput, bytes: &mut dyn Read) -> crate::Result<Seq> {
         // Where nothing is clipped all of it is to be in the message, and so in memory.
-        let all = Limits { max_message_bytes: usize::MAX, max_line_length: usize::MAX };
+        let all = ClipLimits { max_message_bytes: usize::MAX, max_line_length: usize::MAX };
         let limits = self.clip().unwrap_or(all);
         let mut begun = Vec::new();
         bytes.take((limits.bytes() as u64).saturating_add(1)).read_to_end(&mut begun)?;
@@ -292,31 +294,31 @@ pub fn is_reader(name: &str) -> bool {
 
 /// Makes a call of one of the three tools: `arguments` is the JSON the model wrote.
 pub fn call(thread: &Thread<'_>, name: &str, arguments: &str) -> Result<String> {
-    let request = Request::parse(name, arguments)?;
+    let request = OutputCall::parse(name, arguments)?;
     Ok(request.answer(thread)?.text)
 }
 
 /// A call, understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct OutputCall {
     /// The output.
-    pub reference: Reference,
+    pub reference: OutputReference,
     /// What to do with it.
-    pub ask: Ask,
+    pub ask: OutputAsk,
 }
 
 /// What to do with an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ask {
+pub enum OutputAsk {
     /// Read lines.
-    Read(Page),
+    Read(OutputPage),
     /// Search.
-    Grep(Search),
+    Grep(GrepSearch),
     /// Read characters of a line.
-    Line(Stretch),
+    Line(LineStretch),
 }
 
-impl Request {
+impl OutputCall {
     /// Understands a call.
     pub fn parse(name: &str, arguments: &str) -> Result<Self> {
         let tool = [READ, GREP, LINE].into_iter().find(|tool| *tool == name);
@@ -326,12 +328,12 @@ impl Request {
         let given = Arguments::parse(tool, arguments)?;
         let reference = given.text("ref_id")?.parse()?;
         let ask = match tool {
-            READ => Ask::Read(Page {
+            READ => OutputAsk::Read(OutputPage {
                 offset: given.number("offset")?.unwrap_or(1),
                 limit: given.number("limit")?.unwrap_or(LINES),
             }),
-            GREP => Ask::Grep(given.search()?),
-            _ => Ask::Line(Stretch {
+            GREP => OutputAsk::Grep(given.search()?),
+            _ => OutputAsk::Line(LineStretch {
                 line_number: given.number("line_number")?.ok_or_else(|| given.lacks("line_number"))?,
                 char_offset: given.number("char_offset")?.unwrap_or(0),
                 char_limit: given.number("char_limit")?.unwrap_or(CHARS),
@@ -341,14 +343,14 @@ impl Request {
     }
 
     /// Carries it out.
-    pub fn answer(&self, thread: &Thread<'_>) -> Result<Reading> {
+    pub fn answer(&self, thread: &Thread<'_>) -> Result<OutputReading> {
         let mut bytes = open(thread, &self.reference)?;
         let limits = thread.clip().unwrap_or_default();
         let name = self.reference.to_string();
         match &self.ask {
-            Ask::Read(page) => read::read(&mut bytes, page, &limits, &name),
-            Ask::Grep(search) => grep::grep(&mut bytes, search, &limits, &name),
-            Ask::Line(stretch) => line(&mut bytes, stretch, &limits, &name),
+            OutputAsk::Read(page) => read::read(&mut bytes, page, &limits, &name),
+            OutputAsk::Grep(search) => grep::grep(&mut bytes, search, &limits, &name),
+            OutputAsk::Line(stretch) => line(&mut bytes, stretch, &limits, &name),
         }
     }
 }
@@ -419,14 +421,14 @@ impl Arguments {
         }
     }
 
-    fn search(&self) -> Result<Search> {
+    fn search(&self) -> Result<GrepSearch> {
         let text = self.text("pattern")?.to_owned();
-        let pattern = if self.flag("regex")? { Pattern::Regex(text) } else { Pattern::Literal(text) };
-        Ok(Search {
+        let pattern = if self.flag("regex")? { GrepPattern::Regex(text) } else { GrepPattern::Literal(text) };
+        Ok(GrepSearch {
             pattern,
             before: self.number("before")?.unwrap_or(0),
             after: self.number("after")?.unwrap_or(0),
-            max_matches: self.number("max_matches")?.unwrap_or(Search::MATCHES),
+            max_matches: self.number("max_matches")?.unwrap_or(GrepSearch::MATCHES),
             offset: self.number("offset")?.unwrap_or(1),
             char_offset: self.number("char_offset")?.unwrap_or(0),
         })

@@ -1,20 +1,22 @@
 //! Numbered lines of an output, as `cat -n` prints them.
 
-use super::{Error, Reading, Result};
-use komado_core::clip::{CHARS, Call, Cut, Decoder, LINES, Limits, Line, Room, line_call, read_call};
+use super::{Error, OutputReading, Result};
+use komado_core::clip::{
+    CHARS, ClipLimits, LINES, LineClipper, LineCut, LineLimits, ReadOnCall, Utf8Decoder, line_call, read_call,
+};
 use std::io;
 use std::io::{BufRead, BufReader, Read};
 
 /// Which lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Page {
+pub struct OutputPage {
     /// The first, counted from 1.
     pub offset: u64,
     /// How many at most.
     pub limit: u64,
 }
 
-impl Default for Page {
+impl Default for OutputPage {
     fn default() -> Self {
         Self { offset: 1, limit: LINES }
     }
@@ -25,21 +27,26 @@ const NUMBER: usize = 22;
 
 /// Reads a page of `from`, which `reference` names. Lines that are too long are cut inside; when the page does not fit
 /// into the limits it ends earlier, and says where to go on.
-pub fn read(from: &mut dyn Read, page: &Page, limits: &Limits, reference: &str) -> Result<Reading> {
+pub fn read(
+    from: &mut dyn Read,
+    page: &OutputPage,
+    limits: &ClipLimits,
+    reference: &str,
+) -> Result<OutputReading> {
     if page.offset == 0 {
         return Err(Error::LineZero("offset"));
     }
     if page.limit == 0 {
         return Err(Error::ShowsNothing("limit"));
     }
-    let mut scan = Scan::new(from);
+    let mut scan = LineScan::new(from);
     if page.offset == 1 && scan.at_end()? {
-        return Ok(Reading { text: "[the output is empty]".to_owned(), next: None });
+        return Ok(OutputReading { text: "[the output is empty]".to_owned(), next: None });
     }
     scan.go_to(page.offset)?;
-    let room = Room { chars: limits.max_line_length, bytes: limits.body() - NUMBER };
+    let room = LineLimits { chars: limits.max_line_length, bytes: limits.body() - NUMBER };
     let (mut text, mut number) = (String::new(), page.offset);
-    let (mut drawn, mut piece, mut cut) = (Drawn::new(room), Vec::new(), None);
+    let (mut drawn, mut piece, mut cut) = (DrawnLine::new(room), Vec::new(), None);
     let full = loop {
         if number - page.offset == page.limit {
             break !scan.at_end()?;
@@ -59,11 +66,17 @@ pub fn read(from: &mut dyn Read, page: &Page, limits: &Limits, reference: &str) 
     };
     let next = full.then(|| read_call(reference, number, page.limit));
     text.push_str(&note(page.offset, number - 1, cut, next.as_ref(), limits));
-    Ok(Reading { text, next })
+    Ok(OutputReading { text, next })
 }
 
 /// The last line: what was shown, and how to read on.
-fn note(first: u64, last: u64, cut: Option<(u64, Call)>, next: Option<&Call>, limits: &Limits) -> String {
+fn note(
+    first: u64,
+    last: u64,
+    cut: Option<(u64, ReadOnCall)>,
+    next: Option<&ReadOnCall>,
+    limits: &ClipLimits,
+) -> String {
     let shown = if first == last { format!("line {last}") } else { format!("lines {first} to {last}") };
     match (next, cut) {
         (Some(call), _) if limits.is_small() => format!("[read on with {call}]"),
@@ -83,7 +96,7 @@ fn note(first: u64, last: u64, cut: Option<(u64, Call)>, next: Option<&Call>, li
 
 /// Which characters of which line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct LineStretch {
     /// The line, counted from 1.
     pub line_number: u64,
     /// Characters to pass over.
@@ -92,7 +105,7 @@ pub struct Stretch {
     pub char_limit: u64,
 }
 
-impl Stretch {
+impl LineStretch {
     /// The beginning of a line.
     pub fn of(line_number: u64) -> Self {
         Self { line_number, char_offset: 0, char_limit: CHARS }
@@ -101,7 +114,7 @@ impl Stretch {
 
 /// Collects the characters asked for, as far as there is room.
 struct Taken {
-    stretch: Stretch,
+    stretch: LineStretch,
     room: usize,
     text: String,
     taken: u64,
@@ -131,24 +144,29 @@ impl Taken {
 
 /// Reads a stretch of `from`, which `reference` names. When it does not fit into the limits it ends earlier, and says
 /// where to go on.
-pub fn line(from: &mut dyn Read, stretch: &Stretch, limits: &Limits, reference: &str) -> Result<Reading> {
-    let Stretch { line_number: number, char_offset: offset, char_limit: limit } = *stretch;
+pub fn line(
+    from: &mut dyn Read,
+    stretch: &LineStretch,
+    limits: &ClipLimits,
+    reference: &str,
+) -> Result<OutputReading> {
+    let LineStretch { line_number: number, char_offset: offset, char_limit: limit } = *stretch;
     if number == 0 {
         return Err(Error::LineZero("line_number"));
     }
     if limit == 0 {
         return Err(Error::ShowsNothing("char_limit"));
     }
-    let mut scan = Scan::new(from);
+    let mut scan = LineScan::new(from);
     scan.go_to(number)?;
     let (text, room) = (String::new(), limits.body());
     let mut taken = Taken { stretch: *stretch, room, text, taken: 0, chars: 0, full: false };
-    let (mut decoder, mut piece) = (Decoder::default(), Vec::new());
+    let (mut decoder, mut piece) = (Utf8Decoder::default(), Vec::new());
     loop {
         piece.clear();
         let stop = scan.more(&mut piece, PIECE)?;
         decoder.push(&piece, &mut |text| taken.push(text));
-        if stop != Stop::Full {
+        if stop != LineStop::Full {
             break;
         }
     }
@@ -169,7 +187,7 @@ pub fn line(from: &mut dyn Read, stretch: &Stretch, limits: &Limits, reference: 
         None if chars == 0 => format!("[{shown}]"),
         None => format!("\n[{shown}, its end]"),
     });
-    Ok(Reading { text, next })
+    Ok(OutputReading { text, next })
 }
 
 // Lines of a stream, a piece at a time.
@@ -181,7 +199,7 @@ pub(super) const PIECE: usize = 64 * 1024;
 
 /// Why a piece ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
+pub(super) enum LineStop {
     /// The line did.
     Break,
     /// It is as long as it may be; the line may go on.
@@ -191,24 +209,24 @@ pub(super) enum Stop {
 }
 
 /// A stream of lines.
-pub(super) struct Scan<'r> {
+pub(super) struct LineScan<'r> {
     from: BufReader<&'r mut dyn Read>,
 }
 
-impl<'r> Scan<'r> {
+impl<'r> LineScan<'r> {
     pub(super) fn new(from: &'r mut dyn Read) -> Self {
         Self { from: BufReader::with_capacity(PIECE, from) }
     }
 
     /// Adds more of the present line, without its break, until `buffer` holds `most` bytes.
-    pub(super) fn more(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<Stop> {
+    pub(super) fn more(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<LineStop> {
         let room = most.saturating_sub(buffer.len()) as u64;
         (&mut self.from).take(room).read_until(b'\n', buffer)?;
         if buffer.last() == Some(&b'\n') {
             buffer.pop();
-            return Ok(Stop::Break);
+            return Ok(LineStop::Break);
         }
-        Ok(if buffer.len() >= most { Stop::Full } else { Stop::End })
+        Ok(if buffer.len() >= most { LineStop::Full } else { LineStop::End })
     }
 
     /// True when nothing follows.
@@ -235,7 +253,7 @@ impl<'r> Scan<'r> {
     }
 
     /// Takes the next line into `drawn`; false when there is none.
-    pub(super) fn draw(&mut self, drawn: &mut Drawn, piece: &mut Vec<u8>) -> io::Result<bool> {
+    pub(super) fn draw(&mut self, drawn: &mut DrawnLine, piece: &mut Vec<u8>) -> io::Result<bool> {
         if self.at_end()? {
             return Ok(false);
         }
@@ -243,7 +261,7 @@ impl<'r> Scan<'r> {
             piece.clear();
             let stop = self.more(piece, PIECE)?;
             drawn.push(piece);
-            if stop != Stop::Full {
+            if stop != LineStop::Full {
                 return Ok(true);
             }
         }
@@ -251,14 +269,14 @@ impl<'r> Scan<'r> {
 }
 
 /// A line as it is shown, from its bytes.
-pub(super) struct Drawn {
-    decoder: Decoder,
-    line: Line,
+pub(super) struct DrawnLine {
+    decoder: Utf8Decoder,
+    line: LineClipper,
 }
 
-impl Drawn {
-    pub(super) fn new(room: Room) -> Self {
-        Self { decoder: Decoder::default(), line: Line::new(room) }
+impl DrawnLine {
+    pub(super) fn new(room: LineLimits) -> Self {
+        Self { decoder: Utf8Decoder::default(), line: LineClipper::new(room) }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -267,7 +285,7 @@ impl Drawn {
     }
 
     /// The line is over: the way it is shown, and where it is cut.
-    pub(super) fn end(&mut self) -> (&str, Option<Cut>) {
+    pub(super) fn end(&mut self) -> (&str, Option<LineCut>) {
         let line = &mut self.line;
         self.decoder.finish(&mut |text| line.push(text));
         line.end()

@@ -8,14 +8,14 @@
 //!
 //! How common a word is is counted over all sessions that are searched, so that their results can be compared.
 
-use super::catch_up::{said_by, text_of};
-use super::{Ask, Beside, Found, How, Pattern, Scope, needed, terms};
+use super::index::{said_by, text_of};
+use super::{RecallHit, RecallMode, RecallNeighbour, RecallPattern, RecallQuery, RecallScope, needed, terms};
 use crate::engine::Engine;
 use crate::error::Result;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::{Message, Seq, SessionId, ThreadId};
-use komado_store::shelf::{Filter, Hit, Passage, Sought, Tally};
-use komado_store::{Journal, Mode, Shelf};
+use komado_store::search_index::{IndexQuery, Passage, SearchFilter, SearchHit, TermCounts};
+use komado_store::{Journal, OpenMode, SearchIndex};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -43,18 +43,18 @@ const BESIDE: usize = 120;
 /// An entry on its way to becoming a result.
 struct Candidate {
     session: SessionId,
-    hit: Hit,
+    hit: SearchHit,
     score: f32,
 }
 
 /// Shelves of the sessions searched; the last one used stays open.
 struct Shelves<'e> {
     engine: &'e Engine,
-    open: Option<(SessionId, Box<dyn Shelf>)>,
+    open: Option<(SessionId, Box<dyn SearchIndex>)>,
 }
 
 impl Shelves<'_> {
-    fn get(&mut self, id: &SessionId) -> Result<&dyn Shelf> {
+    fn get(&mut self, id: &SessionId) -> Result<&dyn SearchIndex> {
         let kept = self.open.take().filter(|(open, _)| open == id);
         let open = match kept {
             Some(open) => open,
@@ -68,17 +68,22 @@ impl Shelves<'_> {
 struct Search<'e> {
     sessions: Vec<SessionId>,
     shelves: Shelves<'e>,
-    reader: Reader<'e>,
-    filter: Filter,
+    reader: PassageReader<'e>,
+    filter: SearchFilter,
     average: f32,
 }
 
 impl Engine {
-    pub(super) fn ranked(&self, scope: &Scope, ask: &Ask, wanted: Vec<(String, f32)>) -> Result<Vec<Found>> {
+    pub(super) fn ranked(
+        &self,
+        scope: &RecallScope,
+        ask: &RecallQuery,
+        wanted: Vec<(String, f32)>,
+    ) -> Result<Vec<RecallHit>> {
         let mut search = Search {
             sessions: self.sessions_of(scope)?,
             shelves: Shelves { engine: self, open: None },
-            reader: Reader::new(self),
+            reader: PassageReader::new(self),
             filter: self.narrowed(scope, &ask.filter)?,
             average: 1.0,
         };
@@ -100,7 +105,7 @@ impl Search<'_> {
     /// Gives each term what it is worth: the rarer, the more.
     fn weigh(&mut self, wanted: Vec<(String, f32)>) -> Result<Vec<(String, f32)>> {
         let names: Vec<String> = wanted.iter().map(|(term, _)| term.clone()).collect();
-        let mut sum = Tally { holding: vec![0; names.len()], ..Tally::default() };
+        let mut sum = TermCounts { holding: vec![0; names.len()], ..TermCounts::default() };
         for id in self.sessions.clone() {
             let tally = self.shelves.get(&id)?.tally(&names)?;
             sum.docs += tally.docs;
@@ -119,7 +124,7 @@ impl Search<'_> {
     /// The best entries of all sessions, best first.
     fn gather(&mut self, terms: &[(String, f32)], limit: usize) -> Result<Vec<Candidate>> {
         let sought =
-            Sought { terms: terms.to_vec(), average: self.average, filter: self.filter.clone(), limit };
+            IndexQuery { terms: terms.to_vec(), average: self.average, filter: self.filter.clone(), limit };
         let mut all: Vec<Candidate> = Vec::new();
         for session in self.sessions.clone() {
             let hits = self.shelves.get(&session)?.search(&sought)?;
@@ -144,7 +149,7 @@ impl Search<'_> {
             let mut length = 0.0;
             terms::each(&text, &mut |term| {
                 length += f32::from(u8::from(term.kind.is_counted()));
-                if matches!(term.kind, terms::Kind::Word | terms::Kind::Pair) {
+                if matches!(term.kind, terms::TermKind::Word | terms::TermKind::Pair) {
                     *counts.entry(term.text.into_owned()).or_default() += 1.0;
                 }
             });
@@ -215,7 +220,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, best: Vec<Candidate>, ask: &Ask, own: &[(String, f32)]) -> Result<Vec<Found>> {
+    fn tell(
+        &mut self,
+        best: Vec<Candidate>,
+        ask: &RecallQuery,
+        own: &[(String, f32)],
+    ) -> Result<Vec<RecallHit>> {
         let filter = self.filter.clone();
         let mut results = Vec::with_capacity(best.len());
         for Candidate { session, hit, score } in best {
@@ -265,23 +275,27 @@ fn closeness(text: &str, own: &[(String, f32)]) -> f32 {
 
 /// What stands beside a result, when that was asked for.
 pub(super) fn beside(
-    shelf: &dyn Shelf,
-    reader: &mut Reader<'_>,
+    shelf: &dyn SearchIndex,
+    reader: &mut PassageReader<'_>,
     session: &SessionId,
-    hit: &Hit,
-    ask: &Ask,
-    filter: &Filter,
-) -> Result<Vec<Beside>> {
+    hit: &SearchHit,
+    ask: &RecallQuery,
+    filter: &SearchFilter,
+) -> Result<Vec<RecallNeighbour>> {
     if ask.neighbours == 0 {
         return Ok(Vec::new());
     }
     // Any speaker counts: only what lies outside of the thread that is searched is left out.
-    let filter = Filter { places: filter.places.clone(), before: filter.before.clone(), ..Filter::default() };
+    let filter = SearchFilter {
+        places: filter.places.clone(),
+        before: filter.before.clone(),
+        ..SearchFilter::default()
+    };
     let mut found = Vec::new();
     for (_, hit) in shelf.around(&hit.thread, hit.seq, ask.neighbours, &filter)? {
         let text = reader.message(session, &hit.thread, hit.seq)?.map(|m| text_of(&m)).unwrap_or_default();
         let snippet = around_match(&text, &[], ask.snippet.min(BESIDE)).text;
-        found.push(Beside { seq: hit.seq, role: hit.role, snippet });
+        found.push(RecallNeighbour { seq: hit.seq, role: hit.role, snippet });
     }
     Ok(found)
 }
@@ -289,26 +303,38 @@ pub(super) fn beside(
 /// A hit as a result; whether the model sees it is found out at the end.
 pub(super) fn found(
     session: &SessionId,
-    hit: Hit,
+    hit: SearchHit,
     score: f32,
     snippet: Snippet,
-    around: Vec<Beside>,
-) -> Found {
-    let Hit { thread, seq, role, tools, timestamp, passage, .. } = hit;
+    around: Vec<RecallNeighbour>,
+) -> RecallHit {
+    let SearchHit { thread, seq, role, tools, timestamp, passage, .. } = hit;
     let (session, in_output) = (session.clone(), passage.in_output);
-    Found { session, thread, seq, score, role, tools, timestamp, snippet, in_output, hidden: false, around }
+    RecallHit {
+        session,
+        thread,
+        seq,
+        score,
+        role,
+        tools,
+        timestamp,
+        snippet,
+        in_output,
+        hidden: false,
+        around,
+    }
 }
 
 /// Journals that are held open at once.
 const MOST: usize = 16;
 
 /// Reads passages; keeps a few journals open on the way.
-pub(super) struct Reader<'e> {
+pub(super) struct PassageReader<'e> {
     engine: &'e Engine,
     open: HashMap<(SessionId, ThreadId), Box<dyn Journal>>,
 }
 
-impl<'e> Reader<'e> {
+impl<'e> PassageReader<'e> {
     pub(super) fn new(engine: &'e Engine) -> Self {
         Self { engine, open: HashMap::new() }
     }
@@ -326,14 +352,14 @@ impl<'e> Reader<'e> {
         }
         // Others may have put entries on the shelf that came after the journal was opened here.
         if self.open.get(&key).is_none_or(|journal| journal.last() < seq) {
-            self.open.insert(key.clone(), self.engine.store().open(session, thread, Mode::Read)?);
+            self.open.insert(key.clone(), self.engine.store().open(session, thread, OpenMode::Read)?);
         }
         let Some(journal) = self.open.get(&key) else { return Ok(None) };
-        Ok(said_by(Source::record(&**journal, seq)?.entry))
+        Ok(said_by(EntrySource::record(&**journal, seq)?.entry))
     }
 
     /// The words of a passage.
-    pub(super) fn passage(&mut self, session: &SessionId, hit: &Hit) -> Result<String> {
+    pub(super) fn passage(&mut self, session: &SessionId, hit: &SearchHit) -> Result<String> {
         let Some(message) = self.message(session, &hit.thread, hit.seq)? else { return Ok(String::new()) };
         let Passage { at, bytes, in_output, .. } = hit.passage;
         if !in_output {
@@ -365,11 +391,11 @@ const PIECE: usize = 256 << 10;
 const MARKS: usize = 16;
 
 impl Engine {
-    pub(super) fn exact(&self, scope: &Scope, ask: &Ask) -> Result<Vec<Found>> {
-        let pattern = Pattern::of(&ask.query, ask.how)?;
-        let needed = if ask.how == How::Exact { needed(&ask.query) } else { Vec::new() };
+    pub(super) fn exact(&self, scope: &RecallScope, ask: &RecallQuery) -> Result<Vec<RecallHit>> {
+        let pattern = RecallPattern::of(&ask.query, ask.how)?;
+        let needed = if ask.how == RecallMode::Exact { needed(&ask.query) } else { Vec::new() };
         let filter = self.narrowed(scope, &ask.filter)?;
-        let mut all: Vec<Found> = Vec::new();
+        let mut all: Vec<RecallHit> = Vec::new();
         for id in self.sessions_of(scope)? {
             all.extend(self.exact_in(&id, ask, &pattern, (&needed, &filter))?);
             all.sort_by(|a, b| b.timestamp.cmp(&a.timestamp));
@@ -381,12 +407,12 @@ impl Engine {
     fn exact_in(
         &self,
         id: &SessionId,
-        ask: &Ask,
-        pattern: &Pattern,
-        (needed, filter): (&[String], &Filter),
-    ) -> Result<Vec<Found>> {
+        ask: &RecallQuery,
+        pattern: &RecallPattern,
+        (needed, filter): (&[String], &SearchFilter),
+    ) -> Result<Vec<RecallHit>> {
         let shelf = self.shelf(id, &mut |_, _| {})?;
-        let mut reader = Reader::new(self);
+        let mut reader = PassageReader::new(self);
         let (mut results, mut before) = (Vec::new(), None);
         loop {
             let page = shelf.holding(needed, filter, before)?;
@@ -404,7 +430,7 @@ impl Engine {
                 if let Some(snippet) = shown {
                     let in_output = spans.is_empty();
                     let around = beside(&*shelf, &mut reader, id, &hit, ask, filter)?;
-                    results.push(Found { in_output, ..found(id, hit, 1.0, snippet, around) });
+                    results.push(RecallHit { in_output, ..found(id, hit, 1.0, snippet, around) });
                 }
                 if results.len() >= ask.k {
                     return Ok(results);
@@ -417,8 +443,8 @@ impl Engine {
         &self,
         id: &SessionId,
         message: &Message,
-        ask: &Ask,
-        pattern: &Pattern,
+        ask: &RecallQuery,
+        pattern: &RecallPattern,
     ) -> Result<Option<Snippet>> {
         let Some(whole) = message.outcome().and_then(|outcome| outcome.output_ref.as_ref()) else {
             return Ok(None);

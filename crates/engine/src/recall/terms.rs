@@ -19,7 +19,7 @@ use unicode_normalization::char::is_combining_mark;
 
 /// What sort of term it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TermKind {
     /// A word.
     Word,
     /// A part of a name such as `parseConfigFile`.
@@ -38,11 +38,11 @@ pub(crate) enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Term<'t> {
     pub(crate) text: Cow<'t, str>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TermKind,
     pub(crate) span: Range<usize>,
 }
 
-impl Kind {
+impl TermKind {
     /// True for terms that count towards the length of a text, each word once.
     pub(crate) const fn is_counted(self) -> bool {
         matches!(self, Self::Word | Self::Pair | Self::Alone)
@@ -170,7 +170,7 @@ fn wholes<'t>(lump: &'t str, at: usize, put: &mut dyn FnMut(Term<'t>)) {
         let digits = text.chars().all(|c| !c.is_alphabetic());
         let longest = if digits { 16 } else { LONGEST_WHOLE };
         if text.len() <= longest && !text.contains(['\'', '’']) {
-            put(Term { text: lower(text), kind: Kind::Whole, span: at..at + text.len() });
+            put(Term { text: lower(text), kind: TermKind::Whole, span: at..at + text.len() });
         }
     };
     keep(lump, at);
@@ -189,16 +189,16 @@ fn word<'t>(piece: &'t str, span: Range<usize>, put: &mut dyn FnMut(Term<'t>)) {
     let folded = fold(piece);
     if humps.len() < 2 {
         if !is_stop_word(&folded) {
-            put(Term { text: stem(folded), kind: Kind::Word, span });
+            put(Term { text: stem(folded), kind: TermKind::Word, span });
         }
         return;
     }
-    put(Term { text: folded, kind: Kind::Word, span: span.clone() });
+    put(Term { text: folded, kind: TermKind::Word, span: span.clone() });
     for hump in humps {
         let text = fold(&piece[hump.clone()]);
         if !is_stop_word(&text) {
             let span = span.start + hump.start..span.start + hump.end;
-            put(Term { text: stem(text), kind: Kind::Part, span });
+            put(Term { text: stem(text), kind: TermKind::Part, span });
         }
     }
 }
@@ -276,14 +276,14 @@ fn script<'t>(run: &'t str, at: usize, put: &mut dyn FnMut(Term<'t>)) {
         let span = at + span.start..at + span.end;
         if let Some((before, from)) = last.take() {
             let pair = format!("{before}{folded}");
-            put(Term { text: Cow::Owned(pair), kind: Kind::Pair, span: from.start..span.end });
-            put(Term { text: Cow::Owned(before), kind: Kind::Single, span: from });
+            put(Term { text: Cow::Owned(pair), kind: TermKind::Pair, span: from.start..span.end });
+            put(Term { text: Cow::Owned(before), kind: TermKind::Single, span: from });
         }
         last = Some((folded, span));
         count += 1;
     });
     if let Some((text, span)) = last {
-        let kind = if count == 1 { Kind::Alone } else { Kind::Single };
+        let kind = if count == 1 { TermKind::Alone } else { TermKind::Single };
         put(Term { text: Cow::Owned(text), kind, span });
     }
 }

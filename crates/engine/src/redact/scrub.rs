@@ -9,9 +9,9 @@
 
 use super::REDACTED;
 use komado_core::journal::{Entry, Record, Reply, encode};
-use komado_core::message::{Call, ImageSource, Message, Opaque, Outcome, Part};
+use komado_core::message::{Call, ImageSource, Message, MessagePart, Opaque, ToolOutcome};
 use komado_core::raw;
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 use komado_store::BlobRef;
 use regex::Regex;
 use serde_json::value::RawValue;
@@ -111,9 +111,9 @@ impl<'a> Scrub<'a> {
         text.iter_mut().for_each(|text| self.text(text));
     }
 
-    fn json(&mut self, json: &mut Raw) {
+    fn json(&mut self, json: &mut RawJson) {
         let clean = clean_json(json.get(), &|text| self.clean(text));
-        self.set(json, clean.and_then(|clean| Raw::parse(clean).ok()));
+        self.set(json, clean.and_then(|clean| RawJson::parse(clean).ok()));
     }
 
     fn opaque(&mut self, opaque: &mut Option<Opaque>) {
@@ -131,13 +131,13 @@ impl<'a> Scrub<'a> {
         self.opaque(&mut message.extra);
         for (i, part) in message.parts.iter_mut().enumerate() {
             match part {
-                Part::Call(call) => {
+                MessagePart::Call(call) => {
                     if self.pattern.is_match(&call.id) {
                         self.ids.insert(call.id.clone(), format!("redacted_{seq}_{i}"));
                     }
                     self.call(call);
                 }
-                Part::Result(outcome) => self.outcome(outcome),
+                MessagePart::Result(outcome) => self.outcome(outcome),
                 other => self.part(other),
             }
         }
@@ -156,7 +156,7 @@ impl<'a> Scrub<'a> {
         call.extra.iter_mut().for_each(|extra| self.json(extra));
     }
 
-    fn outcome(&mut self, outcome: &mut Outcome) {
+    fn outcome(&mut self, outcome: &mut ToolOutcome) {
         let id = self.ids.get(&outcome.call_id).cloned();
         self.set(&mut outcome.call_id, id);
         outcome.name.iter_mut().for_each(|name| self.tool(name));
@@ -179,20 +179,20 @@ impl<'a> Scrub<'a> {
         }
     }
 
-    fn part(&mut self, part: &mut Part) {
+    fn part(&mut self, part: &mut MessagePart) {
         match part {
-            Part::Text { text, extra } => {
+            MessagePart::Text { text, extra } => {
                 self.text(text);
                 self.opaque(extra);
             }
-            Part::Image { source: ImageSource::Url { url }, .. } => self.text(url),
-            Part::Image { source: ImageSource::Blob { blob, byte_size, .. }, .. } => {
+            MessagePart::Image { source: ImageSource::Url { url }, .. } => self.text(url),
+            MessagePart::Image { source: ImageSource::Blob { blob, byte_size, .. }, .. } => {
                 if let Some(new) = self.blobs.get(blob) {
                     (*blob, *byte_size) = (new.id.clone(), new.byte_size);
                     self.changed = true;
                 }
             }
-            Part::Reasoning { text, signature } => {
+            MessagePart::Reasoning { text, signature } => {
                 let sealed = signature.clone();
                 let before = text.clone();
                 self.text(text);
@@ -202,8 +202,8 @@ impl<'a> Scrub<'a> {
                     *signature = None;
                 }
             }
-            Part::Opaque(opaque) => self.json(&mut opaque.json),
-            Part::Call(_) | Part::Result(_) => {}
+            MessagePart::Opaque(opaque) => self.json(&mut opaque.json),
+            MessagePart::Call(_) | MessagePart::Result(_) => {}
         }
     }
 }
@@ -239,7 +239,7 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
         Entry::Chronicle(chronicle) => chronicle.text = empty(),
         Entry::Tell { text, .. } => *text = empty(),
         Entry::Note { value, .. } => {
-            if let Ok(nothing) = Raw::parse("{}") {
+            if let Ok(nothing) = RawJson::parse("{}") {
                 *value = nothing;
             }
         }
@@ -263,11 +263,11 @@ pub(super) fn emptied(mut record: Record) -> Option<Record> {
 fn emptied_message(message: &Message) -> Message {
     let mut empty = message.saying(REDACTED);
     empty.extra = None;
-    empty.parts.retain(|part| !matches!(part, Part::Reasoning { .. } | Part::Opaque(_)));
+    empty.parts.retain(|part| !matches!(part, MessagePart::Reasoning { .. } | MessagePart::Opaque(_)));
     for part in &mut empty.parts {
         match part {
-            Part::Call(call) => (call.arguments, call.extra) = ("{}".into(), None),
-            Part::Result(outcome) => outcome.output_ref = None,
+            MessagePart::Call(call) => (call.arguments, call.extra) = ("{}".into(), None),
+            MessagePart::Result(outcome) => outcome.output_ref = None,
             _ => {}
         }
     }
@@ -280,7 +280,7 @@ pub(super) fn line(record: &Record, old: &str, scrub: Option<&Scrub<'_>>, note: 
     let mut notes = String::new();
     let mut more = String::new();
     let fresh = String::from_utf8_lossy(&line);
-    if let (Ok(old), Ok(new)) = (Object::parse(old), Object::parse(&fresh)) {
+    if let (Ok(old), Ok(new)) = (RawObject::parse(old), RawObject::parse(&fresh)) {
         for (key, value) in &old.0 {
             if key == "redacted" {
                 notes = value.get().trim_matches(['[', ']']).to_owned() + ",";

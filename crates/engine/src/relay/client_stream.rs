@@ -6,11 +6,14 @@
 //! reply is in the journal: a client may go on at once.
 
 use super::is_own;
-use super::{Notes, Outlet};
-use crate::exchange::response::{Lost, Receiver, TooLarge, Wants, Why};
+use super::{ClientOutlet, RelayNotes};
+use crate::exchange::response::{LostResponse, ReceiverWants, ResponseReceiver, TooLarge, UnansweredReason};
 use komado_provider::client::SendError;
-use komado_provider::dialect::{Encode, Stamp};
-use komado_provider::{Dialect, Event, Failed, Form, Heard, Incoming, Refusal, RefusalKind};
+use komado_provider::dialect::{Encode, ResponseStamp};
+use komado_provider::{
+    ApiRefusal, Dialect, ModelEvent, ModelResponse, ProviderFailure, ProviderResponse, RefusalKind,
+    ResponseForm,
+};
 use std::time::{Duration, Instant};
 
 /// Headers that belong to a body that was encoded anew, or to the connection.
@@ -19,7 +22,7 @@ const OLD: [&str; 6] =
 
 /// Writes to the client.
 pub(super) struct ClientStream<'o> {
-    outlet: &'o mut dyn Outlet,
+    outlet: &'o mut dyn ClientOutlet,
     /// The client's dialect.
     dialect: Dialect,
     /// True when the client asked for a stream.
@@ -38,7 +41,7 @@ type Head = (u16, Vec<(String, String)>);
 /// An answer that is encoded anew.
 struct Encoding {
     encoder: Box<dyn Encode>,
-    form: Form,
+    form: ResponseForm,
     /// Calls of the present round: their index there, and the one that the client knows, if it is to know of them.
     calls: Vec<(usize, Option<usize>)>,
     next: usize,
@@ -48,7 +51,7 @@ struct Encoding {
 }
 
 impl<'o> ClientStream<'o> {
-    pub(super) fn new(outlet: &'o mut dyn Outlet, dialect: Dialect, stream: bool) -> Self {
+    pub(super) fn new(outlet: &'o mut dyn ClientOutlet, dialect: Dialect, stream: bool) -> Self {
         let (begun, gone, tail) = (false, false, Vec::new());
         Self { outlet, dialect, stream, begun, head: None, gone, tail, encoding: None }
     }
@@ -57,8 +60,8 @@ impl<'o> ClientStream<'o> {
         self.dialect
     }
 
-    pub(super) fn form(&self) -> Form {
-        if self.stream { Form::Stream } else { Form::Whole }
+    pub(super) fn form(&self) -> ResponseForm {
+        if self.stream { ResponseForm::Stream } else { ResponseForm::Whole }
     }
 
     pub(super) fn begun(&self) -> bool {
@@ -82,7 +85,7 @@ impl<'o> ClientStream<'o> {
     }
 
     /// Begins the answer with the provider's own head.
-    pub(super) fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
+    pub(super) fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &RelayNotes) {
         if !std::mem::replace(&mut self.begun, true) {
             self.head = None;
             self.outlet.begin(status, headers, notes);
@@ -101,7 +104,7 @@ impl<'o> ClientStream<'o> {
     }
 
     /// From now on the answer is encoded anew. One that has begun goes on.
-    pub(super) fn encode(&mut self, form: Form, stamp: Stamp, offers: bool) {
+    pub(super) fn encode(&mut self, form: ResponseForm, stamp: ResponseStamp, offers: bool) {
         let speaks = self.speaks();
         match &mut self.encoding {
             Some(encoding) if speaks => {
@@ -122,7 +125,7 @@ impl<'o> ClientStream<'o> {
     }
 
     /// Begins an answer that is encoded anew.
-    pub(super) fn begin_anew(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
+    pub(super) fn begin_anew(&mut self, status: u16, headers: &[(String, String)], notes: &RelayNotes) {
         if self.speaks() {
             return;
         }
@@ -135,19 +138,19 @@ impl<'o> ClientStream<'o> {
     }
 
     fn is_whole(&self) -> bool {
-        self.encoding.as_ref().is_some_and(|encoding| encoding.form == Form::Whole)
+        self.encoding.as_ref().is_some_and(|encoding| encoding.form == ResponseForm::Whole)
     }
 
     fn headers_anew(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
-        let form = self.encoding.as_ref().map_or(Form::Whole, |encoding| encoding.form);
+        let form = self.encoding.as_ref().map_or(ResponseForm::Whole, |encoding| encoding.form);
         let old = |name: &str| OLD.iter().any(|old| name.eq_ignore_ascii_case(old));
         let kept = headers.iter().filter(|(name, _)| !old(name)).cloned();
         kept.chain([self.content_type(form)]).collect()
     }
 
     /// Sends an event; calls of our own tools are left out, and what ends the answer waits.
-    pub(super) fn event(&mut self, event: &Event) {
-        if let Event::Failed(failed) = event {
+    pub(super) fn event(&mut self, event: &ModelEvent) {
+        if let ModelEvent::Failed(failed) = event {
             return self.fail(failed.clone());
         }
         let Some(encoding) = &mut self.encoding else { return };
@@ -157,11 +160,11 @@ impl<'o> ClientStream<'o> {
     }
 
     /// Ends an answer that is encoded anew with an error.
-    pub(super) fn fail(&mut self, failed: Failed) {
+    pub(super) fn fail(&mut self, failed: ProviderFailure) {
         let Some(encoding) = &mut self.encoding else { return };
         let (mut out, status) = (Vec::new(), failed.status);
-        encoding.encoder.event(&Event::Failed(failed), &mut out);
-        if encoding.form == Form::Stream {
+        encoding.encoder.event(&ModelEvent::Failed(failed), &mut out);
+        if encoding.form == ResponseForm::Stream {
             return self.write(&out);
         }
         encoding.encoder.end(&mut out);
@@ -176,13 +179,13 @@ impl<'o> ClientStream<'o> {
         let Some(encoding) = &mut self.encoding else { return };
         let why = finish.map(str::to_owned).or(encoding.finish.take()).unwrap_or_else(|| "stop".into());
         let mut out = Vec::new();
-        encoding.encoder.event(&Event::Finished(why), &mut out);
+        encoding.encoder.event(&ModelEvent::Finished(why), &mut out);
         encoding.encoder.end(&mut out);
         self.tail.extend(out);
     }
 
     /// Sends the end. Whatever happened, the client has an answer then: an empty one is an error.
-    pub(super) fn close(mut self, notes: &Notes) {
+    pub(super) fn close(mut self, notes: &RelayNotes) {
         let tail = std::mem::take(&mut self.tail);
         if !self.begun {
             let (status, headers) = self.head.take().unwrap_or_else(|| (200, self.headers_anew(&[])));
@@ -197,16 +200,16 @@ impl<'o> ClientStream<'o> {
         &mut self,
         (status, headers, body): (u16, &[(String, String)], &str),
         translates: bool,
-        notes: &Notes,
+        notes: &RelayNotes,
     ) {
-        let failed = Failed { status, body: body.to_owned() };
+        let failed = ProviderFailure { status, body: body.to_owned() };
         if self.begun {
             // The answer had begun in an earlier round: its end is an error inside it.
             return self.fail(failed);
         }
         self.forget();
         if translates {
-            self.encode(Form::Whole, Stamp::default(), false);
+            self.encode(ResponseForm::Whole, ResponseStamp::default(), false);
             self.begin_anew(status, headers, notes);
             self.fail(failed);
             return self.repeat();
@@ -218,16 +221,16 @@ impl<'o> ClientStream<'o> {
     }
 
     /// Refuses a conversation that is too large, after everything was tried, in the words that clients know to look for.
-    pub(super) fn refuse_too_large(&mut self, why: &TooLarge, translates: bool, notes: &Notes) {
+    pub(super) fn refuse_too_large(&mut self, why: &TooLarge, translates: bool, notes: &RelayNotes) {
         let known = ["context_length_exceeded", "prompt is too long"];
         let is_known = known.iter().any(|words| why.body.contains(words));
         if is_known && !translates && why.status >= 400 && !self.begun {
             return self.refuse((why.status, &why.headers, &why.body), translates, notes);
         }
-        let refusal = Refusal {
+        let refusal = ApiRefusal {
             tokens: why.refusal.actual.or(Some(notes.after)),
             limit: why.refusal.limit,
-            ..Refusal::new(RefusalKind::Overflow, why.why.clone())
+            ..ApiRefusal::new(RefusalKind::Overflow, why.why.clone())
         };
         if !self.begun {
             self.forget();
@@ -235,56 +238,56 @@ impl<'o> ClientStream<'o> {
         // A client that reads a stream of responses looks for this in the stream alone.
         let in_stream = self.stream && (self.begun || self.dialect == Dialect::Responses);
         let (status, form, body) = match in_stream {
-            true => (200, Form::Stream, self.dialect.refusal_event(&refusal)),
+            true => (200, ResponseForm::Stream, self.dialect.refusal_event(&refusal)),
             false => {
                 let (status, body) = self.dialect.refusal(&refusal);
-                (status, Form::Whole, body)
+                (status, ResponseForm::Whole, body)
             }
         };
         self.send_whole(status, form, &body, notes);
     }
 
     /// Begins an answer of ours, and sends its body.
-    pub(super) fn send_whole(&mut self, status: u16, form: Form, body: &[u8], notes: &Notes) {
+    pub(super) fn send_whole(&mut self, status: u16, form: ResponseForm, body: &[u8], notes: &RelayNotes) {
         let headers = [self.content_type(form)];
         self.begin(status, &headers, notes);
         self.write(body);
     }
 
-    fn content_type(&self, form: Form) -> (String, String) {
+    fn content_type(&self, form: ResponseForm) -> (String, String) {
         let kind = match (form, self.dialect) {
-            (Form::Whole, _) => "application/json",
-            (Form::Stream, Dialect::Ollama) => "application/x-ndjson",
-            (Form::Stream, _) => "text/event-stream",
+            (ResponseForm::Whole, _) => "application/json",
+            (ResponseForm::Stream, Dialect::Ollama) => "application/x-ndjson",
+            (ResponseForm::Stream, _) => "text/event-stream",
         };
         ("content-type".to_owned(), kind.to_owned())
     }
 }
 
 impl Encoding {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
-            Event::Call { index, id, name, kind } => {
+            ModelEvent::Call { index, id, name, kind } => {
                 let shown = (!(self.offers && is_own(name))).then_some(self.next);
                 self.next += usize::from(shown.is_some());
                 self.calls.push((*index, shown));
                 if let Some(index) = shown {
                     let (id, name, kind) = (id.clone(), name.clone(), *kind);
-                    self.encoder.event(&Event::Call { index, id, name, kind }, out);
+                    self.encoder.event(&ModelEvent::Call { index, id, name, kind }, out);
                 }
             }
-            Event::Arguments { index, text } => {
+            ModelEvent::Arguments { index, text } => {
                 if let Some(index) = self.shown(*index) {
-                    self.encoder.event(&Event::Arguments { index, text: text.clone() }, out);
+                    self.encoder.event(&ModelEvent::Arguments { index, text: text.clone() }, out);
                 }
             }
-            Event::CallExtra { index, json } => {
+            ModelEvent::CallExtra { index, json } => {
                 if let Some(index) = self.shown(*index) {
-                    self.encoder.event(&Event::CallExtra { index, json: json.clone() }, out);
+                    self.encoder.event(&ModelEvent::CallExtra { index, json: json.clone() }, out);
                 }
             }
             // The answer has one end, however often the model was asked.
-            Event::Finished(why) => self.finish = Some(why.clone()),
+            ModelEvent::Finished(why) => self.finish = Some(why.clone()),
             other => self.encoder.event(other, out),
         }
     }
@@ -300,7 +303,7 @@ const HELD: usize = 1 << 20;
 /// Takes a response for a client.
 pub(super) struct ClientReceiver<'e, 'o> {
     client: &'e mut ClientStream<'o>,
-    notes: &'e mut Notes,
+    notes: &'e mut RelayNotes,
     /// How long an answer is held back for its first words.
     patience: Duration,
     /// True when the provider speaks another dialect than the client.
@@ -310,7 +313,7 @@ pub(super) struct ClientReceiver<'e, 'o> {
     has_begun: bool,
     /// What is held back.
     bytes: Vec<u8>,
-    events: Vec<Event>,
+    events: Vec<ModelEvent>,
     /// Since when the client hears nothing; at first, since the head of the answer came.
     quiet: Instant,
 }
@@ -318,7 +321,7 @@ pub(super) struct ClientReceiver<'e, 'o> {
 impl<'e, 'o> ClientReceiver<'e, 'o> {
     pub(super) fn new(
         client: &'e mut ClientStream<'o>,
-        notes: &'e mut Notes,
+        notes: &'e mut RelayNotes,
         patience: Duration,
         translates: bool,
         offers: bool,
@@ -333,7 +336,7 @@ impl<'e, 'o> ClientReceiver<'e, 'o> {
     }
 
     /// The answer is taken: the client is sent what was held back.
-    fn begin(&mut self, incoming: &Incoming) {
+    fn begin(&mut self, incoming: &ProviderResponse) {
         self.has_begun = true;
         self.notes.untouched &= !self.is_anew();
         if self.is_anew() {
@@ -352,14 +355,14 @@ impl<'e, 'o> ClientReceiver<'e, 'o> {
     }
 
     /// True when the client has waited long enough, and nothing says that the answer is none.
-    fn is_impatient(&self, response: &Heard) -> bool {
+    fn is_impatient(&self, response: &ModelResponse) -> bool {
         let is_over = response.failed.is_some() || response.finish.is_some();
         !is_over && self.quiet.elapsed() >= self.patience
     }
 
     /// Lets the client of an answer that is encoded anew know that something comes. One in a single piece is sent at its end.
-    fn wake(&mut self, incoming: &Incoming, response: &Heard) {
-        if self.client.form() == Form::Whole || !self.is_impatient(response) {
+    fn wake(&mut self, incoming: &ProviderResponse, response: &ModelResponse) {
+        if self.client.form() == ResponseForm::Whole || !self.is_impatient(response) {
             return;
         }
         if !self.has_begun {
@@ -371,20 +374,27 @@ impl<'e, 'o> ClientReceiver<'e, 'o> {
     }
 
     /// True for what the client is sent of an answer that is encoded anew: calls to us are not.
-    fn is_for_client(&self, event: &Event) -> bool {
+    fn is_for_client(&self, event: &ModelEvent) -> bool {
         match event {
-            Event::Text(text) | Event::Reasoning(text) => !text.is_empty(),
-            Event::Call { name, .. } => !(self.offers && is_own(name)),
-            Event::Signature(_) | Event::Part(_) => true,
+            ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
+            ModelEvent::Call { name, .. } => !(self.offers && is_own(name)),
+            ModelEvent::Signature(_) | ModelEvent::Part(_) => true,
             _ => false,
         }
     }
 }
 
-impl Receiver for ClientReceiver<'_, '_> {
-    fn take(&mut self, incoming: &Incoming, bytes: &[u8], events: Vec<Event>, response: &Heard) {
+impl ResponseReceiver for ClientReceiver<'_, '_> {
+    fn take(
+        &mut self,
+        incoming: &ProviderResponse,
+        bytes: &[u8],
+        events: Vec<ModelEvent>,
+        response: &ModelResponse,
+    ) {
         let anew = self.is_anew();
-        let is_content = |event: &Event| if anew { self.is_for_client(event) } else { event.is_content() };
+        let is_content =
+            |event: &ModelEvent| if anew { self.is_for_client(event) } else { event.is_content() };
         let has_content = events.iter().any(is_content);
         if anew {
             self.events.extend(events);
@@ -413,7 +423,7 @@ impl Receiver for ClientReceiver<'_, '_> {
         }
     }
 
-    fn end(&mut self, incoming: &Incoming, response: &Heard) {
+    fn end(&mut self, incoming: &ProviderResponse, response: &ModelResponse) {
         let is_over = response.finish.is_some() || response.failed.is_some();
         if !is_over && self.is_anew() && !self.client.begun() {
             // Nothing was sent that could be cut: the client is told that there is no answer.
@@ -430,31 +440,36 @@ impl Receiver for ClientReceiver<'_, '_> {
         self.has_begun
     }
 
-    fn wants(&self, _: &Heard) -> Wants {
-        if self.client.gone() { Wants::Nothing } else { Wants::More }
+    fn wants(&self, _: &ModelResponse) -> ReceiverWants {
+        if self.client.gone() { ReceiverWants::Nothing } else { ReceiverWants::More }
     }
 
     fn refused(&mut self, status: u16, headers: &[(String, String)], body: &str) {
         self.client.refuse((status, headers, body), self.translates, self.notes);
     }
 
-    fn pass_unread(&mut self, incoming: &mut Incoming) -> Option<Lost> {
+    fn pass_unread(&mut self, incoming: &mut ProviderResponse) -> Option<LostResponse> {
         self.client.begin(incoming.status, &std::mem::take(&mut incoming.headers), self.notes);
         let (finish, error) = match pass(incoming, self.client) {
-            Ok(()) => ("lost", Why::Answer("the answer came packed and could not be read".to_owned())),
-            Err(Why::Gone) => ("cancelled", Why::Gone),
+            Ok(()) => {
+                ("lost", UnansweredReason::Answer("the answer came packed and could not be read".to_owned()))
+            }
+            Err(UnansweredReason::Gone) => ("cancelled", UnansweredReason::Gone),
             Err(error) => ("lost", error),
         };
-        Some(Lost { finish, error, response: Some(Box::default()) })
+        Some(LostResponse { finish, error, response: Some(Box::default()) })
     }
 }
 
 /// Hands bytes on as they are, to the end.
-pub(super) fn pass(incoming: &mut Incoming, client: &mut ClientStream<'_>) -> Result<(), Why> {
+pub(super) fn pass(
+    incoming: &mut ProviderResponse,
+    client: &mut ClientStream<'_>,
+) -> Result<(), UnansweredReason> {
     while let Some(bytes) = incoming.chunk()? {
         client.write(&bytes);
         if client.gone() {
-            return Err(Why::Gone);
+            return Err(UnansweredReason::Gone);
         }
     }
     Ok(())

@@ -9,41 +9,46 @@
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
 use super::splice::{digest, is_whole, waiting, whole};
-use super::threads::{Claim, find};
-use super::{Arrival, Fault, Manner, Notes, Outlet, Relay, Request, Upstream, is_own};
-use crate::condense::{ByDigest, Reach, Settings, Summariser};
+use super::threads::{ThreadClaim, find};
+use super::{
+    ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream, RequestSetup,
+    is_own,
+};
+use crate::condense::{ByDigest, CondenseSettings, OriginalsHint, Summariser};
 use crate::error::{Error, Result};
-use crate::exchange::request::{OutgoingRequest, RequestBody, Room, Stored, window};
-use crate::exchange::response::{Lost, SendOutcome, Why, receive};
-use crate::exchange::{Context, Exchanged, Library, MOST_ROUNDS, News, Wire, exchange};
-use crate::fit::{Done, Fitted, Ladder};
+use crate::exchange::request::{OutgoingRequest, RequestBody, RequestRoom, StoredBlobs, window};
+use crate::exchange::response::{LostResponse, SendOutcome, UnansweredReason, receive};
+use crate::exchange::{
+    ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
+};
+use crate::fit::{DoneEdit, FitResult, Ladder};
 use crate::lesson;
-use crate::lesson::Lesson;
-use crate::place::{Placed, reply_name};
-use crate::thread::{Batch, Thread};
+use crate::lesson::LearnedModel;
+use crate::place::{PlacedTranscript, reply_name};
+use crate::thread::{MessageBatch, Thread};
 use komado_core::budget::Budget;
-use komado_core::journal::{Entry, Group, Mark, Sent, Setup};
+use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::{Kind as EntryKind, Seq, View};
-use komado_provider::dialect::Stamp;
-use komado_provider::{By, Dialect, Failed, Form, Heard, Skim};
-use komado_store::Spot;
+use komado_provider::dialect::ResponseStamp;
+use komado_provider::{Dialect, ElementAuthor, ModelResponse, ProviderFailure, ResponseForm, ScannedRequest};
+use komado_store::TranscriptPlace;
 use std::ops::Range;
 
 /// A request at work in its thread.
 pub(super) struct SessionRequest<'r> {
     pub(super) relay: &'r Relay,
-    pub(super) arrival: &'r Arrival,
-    pub(super) upstream: &'r Upstream,
-    pub(super) manner: &'r Manner<'r>,
+    pub(super) arrival: &'r ClientRequest,
+    pub(super) upstream: &'r RelayUpstream,
+    pub(super) manner: &'r RelayConfig<'r>,
     /// What it asks for beside its transcript.
-    pub(super) request: Request,
+    pub(super) request: RequestSetup,
     pub(super) thread: Thread<'r>,
     /// Behind the thread, so that it is given back after that is closed.
-    _claim: Claim<'r>,
+    _claim: ThreadClaim<'r>,
     /// The mark of the next request that is sent.
-    pub(super) mark: Mark,
+    pub(super) mark: TranscriptMark,
     /// Entries up to here are not in the client's transcript: it leans on what the server remembers.
     pub(super) floor: Seq,
     /// The entry that announces the client's own bytes, when they were announced together with what is new in them.
@@ -51,13 +56,13 @@ pub(super) struct SessionRequest<'r> {
     /// Tokens of our own tools, for which room is kept; 0 when they are never offered here.
     pub(super) own_tokens: u64,
     /// What is known about the model: read once, and followed from there.
-    pub(super) lesson: Lesson,
-    pub(super) notes: Notes,
+    pub(super) lesson: LearnedModel,
+    pub(super) notes: RelayNotes,
 }
 
 /// What a request came for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum SessionRequestKind {
     /// An answer of the model.
     Answer,
     /// Its own transcript, made shorter: nothing of it leaves.
@@ -68,18 +73,18 @@ impl<'r> SessionRequest<'r> {
     /// Places a request, makes or opens its thread, and takes in what is new.
     pub(super) fn open(
         relay: &'r Relay,
-        arrival: &'r Arrival,
-        upstream: &'r Upstream,
-        manner: &'r Manner<'r>,
-        kind: Kind,
-    ) -> std::result::Result<Self, Fault> {
-        let request = Request::read(arrival)?;
+        arrival: &'r ClientRequest,
+        upstream: &'r RelayUpstream,
+        manner: &'r RelayConfig<'r>,
+        kind: SessionRequestKind,
+    ) -> std::result::Result<Self, RelayFault> {
+        let request = RequestSetup::read(arrival)?;
         let (placed, claim, thread) = find(relay, arrival, upstream, manner)?;
-        let notes = Notes {
+        let notes = RelayNotes {
             session: Some(thread.session().clone()),
             thread: Some(thread.id().clone()),
             placed: placed.how.name(),
-            ..Notes::default()
+            ..RelayNotes::default()
         };
         let lesson = lesson::known(thread.store(), &upstream.asking.about())?;
         let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
@@ -91,7 +96,7 @@ impl<'r> SessionRequest<'r> {
             request,
             thread,
             _claim: claim,
-            mark: Mark::default(),
+            mark: TranscriptMark::default(),
             floor,
             announced: None,
             own_tokens: 0,
@@ -104,7 +109,7 @@ impl<'r> SessionRequest<'r> {
     }
 
     /// Asks the model, as often as it takes, and answers the client.
-    pub(super) fn answer(mut self, outlet: &mut dyn Outlet) -> std::result::Result<(), Fault> {
+    pub(super) fn answer(mut self, outlet: &mut dyn ClientOutlet) -> std::result::Result<(), RelayFault> {
         let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
         let mut round = 0;
         let ended = loop {
@@ -112,21 +117,21 @@ impl<'r> SessionRequest<'r> {
                 Ok(true) => round += 1,
                 Ok(false) => break Ok(()),
                 Err(fault) if !client.begun() => break Err(fault),
-                Err(Fault::Ours(error)) => {
+                Err(RelayFault::Ours(error)) => {
                     self.notes.fault = Some(error.to_string());
                     client.finish(Some("stop"));
                     break Ok(());
                 }
-                Err(Fault::Theirs(error)) => {
+                Err(RelayFault::Theirs(error)) => {
                     self.notes.cut = Some(error.to_string());
                     let body = serde_json::json!({"error": {"message": error.to_string()}}).to_string();
-                    client.fail(Failed { status: 502, body });
+                    client.fail(ProviderFailure { status: 502, body });
                     break Ok(());
                 }
             }
         };
         if client.gone() && self.notes.cut.is_none() {
-            self.notes.cut = Some(Why::Gone.to_string());
+            self.notes.cut = Some(UnansweredReason::Gone.to_string());
         }
         // The client may go on as soon as it reads the end: by then its thread is free.
         let notes = self.notes.clone();
@@ -137,7 +142,7 @@ impl<'r> SessionRequest<'r> {
     }
 
     /// One exchange. True when the model is to be asked again.
-    fn round(&mut self, client: &mut ClientStream<'_>, round: u32) -> std::result::Result<bool, Fault> {
+    fn round(&mut self, client: &mut ClientStream<'_>, round: u32) -> std::result::Result<bool, RelayFault> {
         let room = self.room();
         if let (0, Some(turns)) = (round, self.upstream.asking.history) {
             let budget = room.budget.clone().unwrap_or_else(|| self.budget(u64::from(u32::MAX)));
@@ -148,12 +153,12 @@ impl<'r> SessionRequest<'r> {
         let exchanged = exchange(&mut wire, room)?;
         let offers = wire.offers;
         match exchanged {
-            Exchanged::Answer { response, reply, journaled } => {
+            ExchangeOutcome::Answer { response, reply, journaled } => {
                 let own = journaled.and_then(|seq| self.own_calls(seq, reply.id, offers));
                 self.take_reply(own, &response, client, round)
             }
-            Exchanged::Lost { lost, journaled } => self.lost(lost, journaled, client).map(|()| false),
-            Exchanged::TooLarge(why) => {
+            ExchangeOutcome::Lost { lost, journaled } => self.lost(lost, journaled, client).map(|()| false),
+            ExchangeOutcome::TooLarge(why) => {
                 if let Some(why) = why {
                     client.refuse_too_large(&why, self.translates(), &self.notes);
                 }
@@ -179,10 +184,10 @@ impl<'r> SessionRequest<'r> {
     fn take_reply(
         &mut self,
         own: Result<Vec<Call>>,
-        response: &Heard,
+        response: &ModelResponse,
         client: &mut ClientStream<'_>,
         round: u32,
-    ) -> std::result::Result<bool, Fault> {
+    ) -> std::result::Result<bool, RelayFault> {
         let own = match own {
             Err(error) if !client.speaks() => return Err(error.into()),
             Err(error) => {
@@ -195,7 +200,7 @@ impl<'r> SessionRequest<'r> {
             client.finish(None);
             return Ok(false);
         }
-        let told = self.thread.answer_calls(&mut Library, &own, round + 1);
+        let told = self.thread.answer_calls(&mut RecallTools, &own, round + 1);
         self.notes.recalls += told.as_ref().map_or(0, |()| u32::try_from(own.len()).unwrap_or(u32::MAX));
         if response.message().is_some_and(|message| message.calls().count() > own.len()) {
             self.notes.fault = told.err().map(|error| error.to_string());
@@ -215,21 +220,21 @@ impl<'r> SessionRequest<'r> {
     /// No reply came. Once the client reads an answer, a journal that fails is only told.
     fn lost(
         &mut self,
-        lost: Lost,
+        lost: LostResponse,
         journaled: Result<Seq>,
         client: &mut ClientStream<'_>,
-    ) -> std::result::Result<(), Fault> {
+    ) -> std::result::Result<(), RelayFault> {
         match journaled {
             Err(error) if client.speaks() => self.notes.fault = Some(error.to_string()),
             journaled => drop(journaled?),
         }
         match lost.error {
-            Why::Send(error) if lost.response.is_none() || !client.begun() => {
-                return Err(Fault::Theirs(error));
+            UnansweredReason::Send(error) if lost.response.is_none() || !client.begun() => {
+                return Err(RelayFault::Theirs(error));
             }
-            Why::Broken if !client.begun() => return Err(Fault::Theirs(cut_short())),
+            UnansweredReason::Broken if !client.begun() => return Err(RelayFault::Theirs(cut_short())),
             // The client has all of it; only the journal could not take it.
-            Why::Answer(_) if lost.finish == "refused" => client.finish(None),
+            UnansweredReason::Answer(_) if lost.finish == "refused" => client.finish(None),
             error if error.is_cut() => self.notes.cut = Some(error.to_string()),
             _ => {}
         }
@@ -237,7 +242,7 @@ impl<'r> SessionRequest<'r> {
     }
 
     /// Condenses, and answers with the items that are left.
-    pub(super) fn compact(mut self, outlet: &mut dyn Outlet) -> std::result::Result<(), Fault> {
+    pub(super) fn compact(mut self, outlet: &mut dyn ClientOutlet) -> std::result::Result<(), RelayFault> {
         let window = match self.window() {
             0 => self.lesson.theirs(self.thread.view().tokens()).max(1),
             window => window,
@@ -249,7 +254,7 @@ impl<'r> SessionRequest<'r> {
         let mut client = ClientStream::new(outlet, self.arrival.dialect(), self.arrival.skim.stream);
         let notes = self.notes.clone();
         drop(self);
-        client.send_whole(200, Form::Whole, &body, &notes);
+        client.send_whole(200, ResponseForm::Whole, &body, &notes);
         client.close(&notes);
         Ok(())
     }
@@ -260,7 +265,7 @@ impl<'r> SessionRequest<'r> {
             messages.push(message.clone());
             Ok::<(), Error>(())
         })?;
-        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let mut blobs = StoredBlobs { store: self.thread.store(), session: self.thread.session() };
         let items = self.arrival.dialect().write_elements(&messages, &mut blobs)?;
         let (created, last) = (seconds(&self.relay.engine.now()), self.thread.last());
         let (before, after) = (self.notes.before, self.notes.after);
@@ -277,9 +282,9 @@ impl<'r> SessionRequest<'r> {
     pub(super) fn climb(
         &mut self,
         budget: &mut Budget,
-        settings: Settings,
-        climb: impl FnOnce(&mut Thread<'r>, &mut Ladder<'_>) -> Result<Fitted>,
-    ) -> Result<Fitted> {
+        settings: CondenseSettings,
+        climb: impl FnOnce(&mut Thread<'r>, &mut Ladder<'_>) -> Result<FitResult>,
+    ) -> Result<FitResult> {
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut digest = ByDigest::new(meter);
         let mut own = self.manner.summariser.summariser(&session, meter, &self.upstream.asking.cancel);
@@ -295,7 +300,7 @@ impl<'r> SessionRequest<'r> {
     }
 
     /// Counts the edits that were made.
-    fn count(&mut self, done: &[Done]) {
+    fn count(&mut self, done: &[DoneEdit]) {
         if !done.is_empty() {
             // What was announced is not what will be sent.
             self.announced = None;
@@ -331,8 +336,8 @@ impl<'r> SessionRequest<'r> {
     }
 
     /// What the first try of a round may take.
-    fn room(&self) -> Room {
-        Room::known(self.manner.policy.clone(), self.own_tokens, &self.upstream.asking, &self.lesson)
+    fn room(&self) -> RequestRoom {
+        RequestRoom::known(self.manner.policy.clone(), self.own_tokens, &self.upstream.asking, &self.lesson)
     }
 
     /// The budget in a window of so many tokens of the provider's.
@@ -343,7 +348,7 @@ impl<'r> SessionRequest<'r> {
     /// Notes where the transcript stands.
     pub(super) fn note(&self, name: String, seq: Seq) -> Result<()> {
         let (session, thread) = (self.thread.session().clone(), self.thread.id().clone());
-        Ok(self.thread.store().note(&[Spot { name, session, thread, seq }])?)
+        Ok(self.thread.store().note(&[TranscriptPlace { name, session, thread, seq }])?)
     }
 }
 
@@ -355,18 +360,18 @@ struct Spliced<'g, 'r, 'o> {
     offers: bool,
 }
 
-impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
-    fn context(&mut self) -> Context<'_, 'r> {
+impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
+    fn context(&mut self) -> ExchangeContext<'_, 'r> {
         let SessionRequest { upstream, lesson, thread, .. } = &mut *self.request;
-        Context { asking: &upstream.asking, lesson, store: thread.store(), thread: Some(thread) }
+        ExchangeContext { asking: &upstream.asking, lesson, store: thread.store(), thread: Some(thread) }
     }
 
-    fn fit(&mut self, room: &mut Room) -> Result<bool> {
+    fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
         let Some(budget) = &mut room.budget else { return Ok(true) };
         let mut settings = self.request.manner.settings.clone();
         if self.request.own_tokens == 0 {
             // What cannot be reached is not promised.
-            settings.reach = Reach::Kept;
+            settings.reach = OriginalsHint::Kept;
         }
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),
@@ -375,7 +380,7 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
         }
     }
 
-    fn render(&mut self, room: &Room) -> Result<OutgoingRequest> {
+    fn render(&mut self, room: &RequestRoom) -> Result<OutgoingRequest> {
         let SessionRequest { request, thread, upstream, lesson, announced, arrival, .. } = &mut *self.request;
         let (tokens, max_tokens) = (thread.view().tokens(), request.wish);
         if let Some(seq) = announced.take() {
@@ -410,7 +415,7 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
         let form = self.client.form();
         if translates || offers {
             let created_at = relay.engine.now();
-            let stamp = Stamp { created: seconds(&created_at), created_at, usage: request.usage };
+            let stamp = ResponseStamp { created: seconds(&created_at), created_at, usage: request.usage };
             self.client.encode(form, stamp, offers);
         } else {
             self.client.repeat();
@@ -419,13 +424,15 @@ impl<'r> Wire<'r> for Spliced<'_, 'r, '_> {
         receive(asking, sent, form, &mut receiver)
     }
 
-    fn tell(&mut self, news: News<'_>) -> Result<()> {
+    fn tell(&mut self, news: ExchangeEvent<'_>) -> Result<()> {
         let request = &mut *self.request;
         match news {
-            News::Sent { seq, .. } => request.noted(seq)?,
-            News::TooLarge { .. } => request.notes.overflows += 1,
-            News::Truncated { reported, expected } => request.notes.truncated = Some((reported, expected)),
-            News::Trouble(error) => request.notes.fault = Some(error.to_string()),
+            ExchangeEvent::Sent { seq, .. } => request.noted(seq)?,
+            ExchangeEvent::TooLarge { .. } => request.notes.overflows += 1,
+            ExchangeEvent::Truncated { reported, expected } => {
+                request.notes.truncated = Some((reported, expected))
+            }
+            ExchangeEvent::Trouble(error) => request.notes.fault = Some(error.to_string()),
             _ => {}
         }
         Ok(())
@@ -457,9 +464,10 @@ pub(super) fn seconds(time: &str) -> u64 {
 impl SessionRequest<'_> {
     /// The next request is ours alone: it brings `answers` that the client does not know of.
     pub(super) fn go_inside(&mut self, answers: usize) {
-        let group = Group { elements: 0, entries: u32::try_from(answers).unwrap_or(u32::MAX), times: 1 };
+        let group =
+            ElementGroup { elements: 0, entries: u32::try_from(answers).unwrap_or(u32::MAX), times: 1 };
         let end = self.mark.elements;
-        self.mark = Mark {
+        self.mark = TranscriptMark {
             from: end,
             elements: end,
             groups: vec![group],
@@ -473,8 +481,9 @@ impl SessionRequest<'_> {
 /// True when system prompt or tools are others; parameters do not count.
 fn differs(old: &Setup, new: &Setup) -> bool {
     let words = |setup: &Setup| setup.system.clone().filter(|system| !system.is_empty());
-    let tools =
-        |setup: &Setup| setup.tools.as_ref().map(Raw::get).filter(|tools| *tools != "[]").map(str::to_owned);
+    let tools = |setup: &Setup| {
+        setup.tools.as_ref().map(RawJson::get).filter(|tools| *tools != "[]").map(str::to_owned)
+    };
     words(old) != words(new) || tools(old) != tools(new)
 }
 
@@ -483,7 +492,7 @@ const STRETCH: u64 = 8 << 20;
 
 /// Groups, as they are gathered: neighbours of one shape are counted.
 #[derive(Default)]
-struct Groups(Vec<Group>);
+struct Groups(Vec<ElementGroup>);
 
 impl Groups {
     fn push(&mut self, elements: u32, entries: u32) {
@@ -492,14 +501,14 @@ impl Groups {
         }
         match self.0.last_mut() {
             Some(last) if (last.elements, last.entries) == (elements, entries) => last.times += 1,
-            _ => self.0.push(Group { elements, entries, times: 1 }),
+            _ => self.0.push(ElementGroup { elements, entries, times: 1 }),
         }
     }
 }
 
 impl SessionRequest<'_> {
     /// Takes in what the journal does not know yet.
-    fn take_in(&mut self, placed: &Placed, kind: Kind) -> Result<()> {
+    fn take_in(&mut self, placed: &PlacedTranscript, kind: SessionRequestKind) -> Result<()> {
         let skim = &self.arrival.skim;
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
@@ -529,8 +538,8 @@ impl SessionRequest<'_> {
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
                 let groups = std::mem::take(&mut groups.0);
-                self.mark = Mark { from, elements: all, digest, groups, inner: false, apart };
-                if kind == Kind::Answer {
+                self.mark = TranscriptMark { from, elements: all, digest, groups, inner: false, apart };
+                if kind == SessionRequestKind::Answer {
                     announced = announce(self, &mut batch)?;
                 }
             }
@@ -559,7 +568,7 @@ impl SessionRequest<'_> {
     }
 
     /// Reads a stretch of elements into a batch.
-    fn read_in(&self, batch: &mut Batch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+    fn read_in(&self, batch: &mut MessageBatch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
         let open = &batch.view().open().calls;
         let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
         let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
@@ -601,7 +610,13 @@ impl SessionRequest<'_> {
     /// answer comes. They are said again behind it.
     fn spoken_between(&self, items: &[Seq], known: u32) -> Result<Vec<Message>> {
         let mut later = Vec::new();
-        if !self.arrival.skim.elements.get(known as usize).is_some_and(|element| element.by == By::Tool) {
+        if !self
+            .arrival
+            .skim
+            .elements
+            .get(known as usize)
+            .is_some_and(|element| element.by == ElementAuthor::Tool)
+        {
             return Ok(later);
         }
         for (i, seq) in items.iter().enumerate() {
@@ -658,7 +673,7 @@ impl SessionRequest<'_> {
 }
 
 /// Announces the client's own bytes, where nothing has to be done to them.
-fn announce(request: &SessionRequest<'_>, batch: &mut Batch<'_>) -> Result<Option<Seq>> {
+fn announce(request: &SessionRequest<'_>, batch: &mut MessageBatch<'_>) -> Result<Option<Seq>> {
     // With calls open nothing can be announced; that is said when it is tried for good.
     if !batch.view().open().calls.is_empty() || !request.goes_as_it_is(batch.view())? {
         return Ok(None);
@@ -671,12 +686,12 @@ fn announce(request: &SessionRequest<'_>, batch: &mut Batch<'_>) -> Result<Optio
 }
 
 /// Elements in stretches that can be read alone: each begins where a user speaks.
-fn stretches(skim: &Skim, which: Range<u32>) -> Vec<Range<u32>> {
+fn stretches(skim: &ScannedRequest, which: Range<u32>) -> Vec<Range<u32>> {
     let mut stretches = Vec::new();
     let (mut from, mut bytes) = (which.start, 0);
     for at in which.clone() {
         let Some(element) = skim.elements.get(at as usize) else { break };
-        if bytes > STRETCH && element.by == By::User {
+        if bytes > STRETCH && element.by == ElementAuthor::User {
             stretches.push(from..at);
             (from, bytes) = (at, 0);
         }

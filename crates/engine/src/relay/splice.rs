@@ -8,14 +8,14 @@
 use super::session_request::SessionRequest;
 use super::text;
 use crate::error::{Error, Result};
-use crate::exchange::request::{LIMITS, OutgoingRequest, RequestBody, Stored, write_file};
+use crate::exchange::request::{LIMITS, OutgoingRequest, RequestBody, StoredBlobs, write_file};
 use crate::thread::Thread;
-use komado_core::journal::{Entry, Group, Mark, Sent};
+use komado_core::journal::{ElementGroup, Entry, Sent, TranscriptMark};
 use komado_core::message::{Call, CallKind, Message};
-use komado_core::raw::Object;
-use komado_core::view::{Item, Swaps, What};
+use komado_core::raw::RawObject;
+use komado_core::view::{ItemSource, ReplacedTexts, ShownItem};
 use komado_core::{Head, Kind, Role, Seq};
-use komado_provider::{Ask, Dialect, Piece, Skim, Splice};
+use komado_provider::{Dialect, ModelRequest, ScannedRequest, Splice, SplicePiece};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -83,7 +83,7 @@ impl SessionRequest<'_> {
     /// The client's request with what the view shows.
     fn splice(&self, max_tokens: Option<u64>, offers: bool) -> Result<Splice> {
         let (skim, body) = (&*self.arrival.skim, &self.arrival.body);
-        let mut patch = Patch::new(skim, body);
+        let mut patch = BodyPatch::new(skim, body);
         if self.differs() {
             self.list(&mut patch)?;
         }
@@ -110,7 +110,7 @@ impl SessionRequest<'_> {
     }
 
     /// Puts what the view shows in place of the list.
-    fn list(&self, patch: &mut Patch<'_>) -> Result<()> {
+    fn list(&self, patch: &mut BodyPatch<'_>) -> Result<()> {
         let (skim, body) = (&*self.arrival.skim, &*self.arrival.body);
         let Some(list) = skim.list() else { return Ok(()) };
         let pages = self.pages()?;
@@ -118,22 +118,22 @@ impl SessionRequest<'_> {
             return Ok(());
         }
         let is_list = text(body, &(list.start..list.start + 1))? == "[";
-        let mut pieces = vec![Piece::New(b"[".to_vec())];
+        let mut pieces = vec![SplicePiece::New(b"[".to_vec())];
         for (i, page) in pages.0.into_iter().enumerate() {
             if i > 0 {
-                pieces.push(Piece::New(b",".to_vec()));
+                pieces.push(SplicePiece::New(b",".to_vec()));
             }
             pieces.push(match page {
                 // A text in place of a list is one element, and no element of a list.
                 Page::Kept(range) if is_list => {
                     let (first, last) = (range.start as usize, range.end as usize - 1);
-                    Piece::Kept(skim.elements[first].span.start..skim.elements[last].span.end)
+                    SplicePiece::Kept(skim.elements[first].span.start..skim.elements[last].span.end)
                 }
-                Page::Kept(range) => Piece::New(self.write(&self.read(range)?)?),
-                Page::New(messages) => Piece::New(self.write(&messages)?),
+                Page::Kept(range) => SplicePiece::New(self.write(&self.read(range)?)?),
+                Page::New(messages) => SplicePiece::New(self.write(&messages)?),
             });
         }
-        pieces.push(Piece::New(b"]".to_vec()));
+        pieces.push(SplicePiece::New(b"]".to_vec()));
         patch.put(list, pieces);
         if skim.previous.is_some() {
             patch.set("previous_response_id", "null")?;
@@ -142,7 +142,7 @@ impl SessionRequest<'_> {
     }
 
     fn write(&self, messages: &[Message]) -> Result<Vec<u8>> {
-        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let mut blobs = StoredBlobs { store: self.thread.store(), session: self.thread.session() };
         Ok(self.arrival.dialect().write_elements(messages, &mut blobs)?)
     }
 
@@ -171,19 +171,19 @@ impl SessionRequest<'_> {
         let (view, source) = (self.thread.view(), self.thread.source());
         let items = view.items(source)?;
         let mut map = EntryMap::new(&self.thread, &self.mark, self.floor);
-        let (mut pages, mut swaps, mut at) = (Pages::default(), Swaps::default(), 0);
+        let (mut pages, mut swaps, mut at) = (Pages::default(), ReplacedTexts::default(), 0);
         while let Some(item) = items.get(at) {
-            if item.what == What::Shown {
+            if item.what == ItemSource::Shown {
                 pages.say(self.journaled(*item)?);
                 at += 1;
                 continue;
             }
             let block = map.block(item.seq)?;
-            let own = |item: &&Item| item.what != What::Shown && block.entries.contains(&item.seq);
+            let own = |item: &&ShownItem| item.what != ItemSource::Shown && block.entries.contains(&item.seq);
             let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
-            let is_whole =
-                run.len() == block.entries.len() && run.iter().all(|item| matches!(item.what, What::Said(_)));
-            let answers = block.is_tied && run[0].what == What::Said(Kind::Tool);
+            let is_whole = run.len() == block.entries.len()
+                && run.iter().all(|item| matches!(item.what, ItemSource::Said(_)));
+            let answers = block.is_tied && run[0].what == ItemSource::Said(Kind::Tool);
             match &block.elements {
                 Some(range) if is_whole && !answers => pages.keep(range.clone()),
                 _ => pages.say(self.rewritten(&block, run, &mut swaps)?),
@@ -194,7 +194,7 @@ impl SessionRequest<'_> {
     }
 
     /// What the journal has for an item.
-    fn journaled(&self, item: Item) -> Result<Vec<Message>> {
+    fn journaled(&self, item: ShownItem) -> Result<Vec<Message>> {
         let mut messages = Vec::new();
         self.thread.view().pour_item(self.thread.source(), item, &mut |_, message: &Message| {
             messages.push(message.clone());
@@ -204,7 +204,12 @@ impl SessionRequest<'_> {
     }
 
     /// A part of a block, or all of it with other words: from the client's bytes where they can be read alone.
-    fn rewritten(&self, block: &Block, run: &[Item], swaps: &mut Swaps) -> Result<Vec<Message>> {
+    fn rewritten(
+        &self,
+        block: &EntryBlock,
+        run: &[ShownItem],
+        swaps: &mut ReplacedTexts,
+    ) -> Result<Vec<Message>> {
         let told = match &block.elements {
             Some(range) => {
                 // What stands beside the journal's own words is named as those are; else what the client does not name by
@@ -220,7 +225,7 @@ impl SessionRequest<'_> {
             let told = place.and_then(|at| told.get(at)).filter(|_| told.len() == block.entries.len());
             let kind = self.thread.source().head(item.seq)?.kind;
             match (told.filter(|told| is_of(told.role, kind)), item.what) {
-                (Some(told), What::Replaced(by)) => {
+                (Some(told), ItemSource::Replaced(by)) => {
                     messages.push(told.saying(swaps.text(self.thread.source(), item.seq, by)?));
                 }
                 (Some(told), _) => messages.push(told.clone()),
@@ -233,7 +238,9 @@ impl SessionRequest<'_> {
     /// The system prompts at the head of the transcript, as the client says them now: there may be a clock in them.
     fn prompts(&self) -> Result<Vec<Message>> {
         let skim = &self.arrival.skim;
-        let is_prompt = |element: &&komado_provider::Element| element.by == komado_provider::By::System;
+        let is_prompt = |element: &&komado_provider::TranscriptElement| {
+            element.by == komado_provider::ElementAuthor::System
+        };
         let count = skim.elements.iter().take_while(is_prompt).count();
         if count == 0 || skim.previous.is_some() {
             return Ok(Vec::new());
@@ -247,15 +254,21 @@ impl SessionRequest<'_> {
         let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
         let window = Some(asking.window).filter(|window| *window > 0);
         let stream = self.arrival.skim.stream;
-        let ask = Ask { max_tokens, stream, window, ..asking.ask(&setup) };
-        let mut blobs = Stored { store: self.thread.store(), session: self.thread.session() };
+        let ask = ModelRequest { max_tokens, stream, window, ..asking.ask(&setup) };
+        let mut blobs = StoredBlobs { store: self.thread.store(), session: self.thread.session() };
         let mut current = self.prompts()?.into_iter();
-        write_file(self.thread.source().letter()?, asking.provider.dialect, &ask, &mut blobs, &mut |put| {
-            self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
-                let own = current.next().filter(|own| own.role == message.role);
-                put(own.as_ref().unwrap_or(message))
-            })
-        })
+        write_file(
+            self.thread.source().request_file()?,
+            asking.provider.dialect,
+            &ask,
+            &mut blobs,
+            &mut |put| {
+                self.thread.view().pour_said(self.thread.source(), &mut |_, message: &Message| {
+                    let own = current.next().filter(|own| own.role == message.role);
+                    put(own.as_ref().unwrap_or(message))
+                })
+            },
+        )
     }
 }
 
@@ -290,35 +303,35 @@ pub(super) fn digest(splice: &Splice) -> Result<String> {
 
 /// True when it is the client's request, byte for byte.
 pub(super) fn is_whole(splice: &Splice, len: u64) -> bool {
-    *splice.pieces() == [Piece::Kept(0..len)]
+    *splice.pieces() == [SplicePiece::Kept(0..len)]
 }
 
 /// The client's request, untouched.
-pub(super) fn whole(arrival: &super::Arrival) -> Splice {
+pub(super) fn whole(arrival: &super::ClientRequest) -> Splice {
     Splice::whole(Arc::clone(&arrival.body), arrival.skim.len)
 }
 
 /// Changes to a body, each in its place.
-pub(super) struct Patch<'a> {
-    skim: &'a Skim,
+pub(super) struct BodyPatch<'a> {
+    skim: &'a ScannedRequest,
     body: &'a Arc<File>,
-    changes: Vec<(Range<u64>, Vec<Piece>)>,
+    changes: Vec<(Range<u64>, Vec<SplicePiece>)>,
     /// Ollama's options that are set: however many, they are one change.
     options: Vec<(&'static str, u64)>,
 }
 
-impl<'a> Patch<'a> {
-    pub(super) fn new(skim: &'a Skim, body: &'a Arc<File>) -> Self {
+impl<'a> BodyPatch<'a> {
+    pub(super) fn new(skim: &'a ScannedRequest, body: &'a Arc<File>) -> Self {
         Self { skim, body, changes: Vec::new(), options: Vec::new() }
     }
 
     /// Puts pieces in place of a range.
-    pub(super) fn put(&mut self, range: Range<u64>, pieces: Vec<Piece>) {
+    pub(super) fn put(&mut self, range: Range<u64>, pieces: Vec<SplicePiece>) {
         self.changes.push((range, pieces));
     }
 
     fn say(&mut self, range: Range<u64>, text: String) {
-        self.put(range, vec![Piece::New(text.into_bytes())]);
+        self.put(range, vec![SplicePiece::New(text.into_bytes())]);
     }
 
     /// Sets a field to a JSON value; one that is not there is added behind all others.
@@ -383,7 +396,7 @@ impl<'a> Patch<'a> {
         }
         let place = self.skim.field("options");
         let old = place.map(|range| text(self.body, &range)).transpose()?.unwrap_or_default();
-        let object = Object::parse(&old).ok();
+        let object = RawObject::parse(&old).ok();
         let is_kept = |name: &str| set.iter().all(|(key, _)| *key != name);
         let kept = object.iter().flat_map(|object| &object.0).filter(|(name, _)| is_kept(name));
         let kept =
@@ -402,24 +415,24 @@ impl<'a> Patch<'a> {
         self.changes.sort_by_key(|(range, _)| (range.start, range.end));
         let (mut at, mut pieces) = (0, Vec::new());
         for (range, new) in self.changes {
-            pieces.push(Piece::Kept(at..range.start));
+            pieces.push(SplicePiece::Kept(at..range.start));
             pieces.extend(new);
             at = range.end;
         }
-        pieces.push(Piece::Kept(at..self.skim.len));
+        pieces.push(SplicePiece::Kept(at..self.skim.len));
         Ok(Splice::new(Arc::clone(self.body), joined(pieces)))
     }
 }
 
 /// Neighbours that were neighbours before are one piece; empty ones are none.
-fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+fn joined(pieces: Vec<SplicePiece>) -> Vec<SplicePiece> {
+    let mut joined: Vec<SplicePiece> = Vec::with_capacity(pieces.len());
     for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
         match (joined.last_mut(), piece) {
-            (Some(Piece::Kept(before)), Piece::Kept(range)) if before.end == range.start => {
+            (Some(SplicePiece::Kept(before)), SplicePiece::Kept(range)) if before.end == range.start => {
                 before.end = range.end
             }
-            (Some(Piece::New(before)), Piece::New(bytes)) => before.extend(bytes),
+            (Some(SplicePiece::New(before)), SplicePiece::New(bytes)) => before.extend(bytes),
             (_, piece) => joined.push(piece),
         }
     }
@@ -427,10 +440,10 @@ fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// True when Ollama's client says how large the window is to be.
-pub(super) fn names_window(skim: &Skim, body: &File) -> Result<bool> {
+pub(super) fn names_window(skim: &ScannedRequest, body: &File) -> Result<bool> {
     let Some(range) = skim.field("options") else { return Ok(false) };
     let options = text(body, &range)?;
-    Ok(Object::parse(&options).is_ok_and(|options| options.get("num_ctx").is_some()))
+    Ok(RawObject::parse(&options).is_ok_and(|options| options.get("num_ctx").is_some()))
 }
 
 // Which entry of a thread is which element of the client's transcript.
@@ -440,7 +453,7 @@ pub(super) fn names_window(skim: &Skim, body: &File) -> Result<bool> {
 
 /// Entries that stand for elements, or for none.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Block {
+pub(super) struct EntryBlock {
     /// The entries, in order.
     pub(super) entries: Vec<Seq>,
     /// The elements; `None` for what only the journal knows, or tells better.
@@ -452,35 +465,35 @@ pub(super) struct Block {
 /// The entries between two marks.
 struct Turn {
     span: (Seq, Seq),
-    blocks: Vec<Block>,
+    blocks: Vec<EntryBlock>,
 }
 
 /// Looks entries up, in the order of the view.
 pub(super) struct EntryMap<'a> {
     thread: &'a Thread<'a>,
     /// The mark of the request that is being written; its entry is still to come.
-    now: &'a Mark,
+    now: &'a TranscriptMark,
     /// Entries up to here are not in this transcript at all.
     floor: Seq,
     turn: Option<Turn>,
 }
 
 impl<'a> EntryMap<'a> {
-    pub(super) fn new(thread: &'a Thread<'a>, now: &'a Mark, floor: Seq) -> Self {
+    pub(super) fn new(thread: &'a Thread<'a>, now: &'a TranscriptMark, floor: Seq) -> Self {
         Self { thread, now, floor, turn: None }
     }
 
     /// The block that holds an entry.
-    pub(super) fn block(&mut self, seq: Seq) -> Result<Block> {
+    pub(super) fn block(&mut self, seq: Seq) -> Result<EntryBlock> {
         let is_near = self.turn.as_ref().is_some_and(|turn| turn.span.0 < seq && seq < turn.span.1);
         if !is_near {
             self.turn = Some(self.turn_around(seq)?);
         }
         let found = self.turn.as_ref().and_then(|turn| {
-            let ends = |block: &Block| block.entries.last().is_some_and(|last| *last < seq);
+            let ends = |block: &EntryBlock| block.entries.last().is_some_and(|last| *last < seq);
             turn.blocks.get(turn.blocks.partition_point(ends)).filter(|block| block.entries.contains(&seq))
         });
-        let alone = || Block { entries: vec![seq], elements: None, is_tied: false };
+        let alone = || EntryBlock { entries: vec![seq], elements: None, is_tied: false };
         Ok(found.filter(|_| seq > self.floor).cloned().unwrap_or_else(alone))
     }
 
@@ -505,8 +518,8 @@ impl<'a> EntryMap<'a> {
 
     /// True when what was taken in begins with answers that the client does not know of: the reply before them has calls
     /// that it does not know of either.
-    fn begins_with_answers(&self, mark: &Mark, items: &[Seq]) -> Result<bool> {
-        let Some(Group { elements: 0, .. }) = mark.groups.first() else { return Ok(false) };
+    fn begins_with_answers(&self, mark: &TranscriptMark, items: &[Seq]) -> Result<bool> {
+        let Some(ElementGroup { elements: 0, .. }) = mark.groups.first() else { return Ok(false) };
         match items.get(items.len().saturating_sub(taken(mark))) {
             Some(first) => Ok(self.thread.source().head(*first)?.kind == Kind::Tool),
             None => Ok(false),
@@ -517,7 +530,7 @@ impl<'a> EntryMap<'a> {
     fn mark(
         &self,
         entries: impl Iterator<Item = komado_store::Result<(Seq, Head)>>,
-    ) -> Result<Option<(Seq, Mark)>> {
+    ) -> Result<Option<(Seq, TranscriptMark)>> {
         for entry in entries {
             let (seq, head) = entry?;
             if head.kind == Kind::Sent
@@ -531,13 +544,18 @@ impl<'a> EntryMap<'a> {
 }
 
 /// Entries that were taken in with a mark.
-fn taken(mark: &Mark) -> usize {
+fn taken(mark: &TranscriptMark) -> usize {
     mark.groups.iter().map(|group| (group.entries as usize) * group.times as usize).sum()
 }
 
 /// The blocks between two marks. The first entry is the reply to the request before, unless that brought none. `ours`
 /// says that answers of ours to its calls come next.
-fn blocks(before: Option<Mark>, mark: &Mark, items: Vec<Seq>, ours: bool) -> Vec<Block> {
+fn blocks(
+    before: Option<TranscriptMark>,
+    mark: &TranscriptMark,
+    items: Vec<Seq>,
+    ours: bool,
+) -> Vec<EntryBlock> {
     let taken = taken(mark);
     let mut items = items.into_iter();
     let mut blocks = Vec::new();
@@ -546,21 +564,21 @@ fn blocks(before: Option<Mark>, mark: &Mark, items: Vec<Seq>, ours: bool) -> Vec
         let is_reply = blocks.is_empty();
         let told = before.as_ref().filter(|before| is_reply && !ours && !mark.inner && !before.inner);
         let elements = told.map(|before| before.elements..mark.from).filter(|range| !range.is_empty());
-        blocks.push(Block { entries: vec![seq], elements, is_tied: false });
+        blocks.push(EntryBlock { entries: vec![seq], elements, is_tied: false });
     }
     // Elements that became no entry of their own go with the entries around them.
     let (mut at, mut begun) = (mark.from, mark.from);
     for group in mark.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
-        let Group { elements, entries, .. } = *group;
+        let ElementGroup { elements, entries, .. } = *group;
         at += elements;
         let entries: Vec<Seq> = items.by_ref().take(entries as usize).collect();
-        let last = blocks.last_mut().and_then(|block: &mut Block| block.elements.as_mut());
+        let last = blocks.last_mut().and_then(|block: &mut EntryBlock| block.elements.as_mut());
         match last.filter(|range| entries.is_empty() && range.end == begun) {
             Some(range) => (range.end, begun) = (at, at),
             None if entries.is_empty() => {}
-            None if elements == 0 => blocks.push(Block { entries, elements: None, is_tied: false }),
+            None if elements == 0 => blocks.push(EntryBlock { entries, elements: None, is_tied: false }),
             None => {
-                blocks.push(Block { entries, elements: Some(begun..at), is_tied: ours });
+                blocks.push(EntryBlock { entries, elements: Some(begun..at), is_tied: ours });
                 begun = at;
             }
         }
@@ -572,12 +590,12 @@ fn blocks(before: Option<Mark>, mark: &Mark, items: Vec<Seq>, ours: bool) -> Vec
 mod entry_map_tests {
     use super::*;
 
-    fn mark(from: u32, elements: u32, groups: &[[u32; 3]]) -> Mark {
-        let groups = groups.iter().copied().map(Group::from).collect();
-        Mark { from, elements, digest: String::new(), groups, inner: false, apart: false }
+    fn mark(from: u32, elements: u32, groups: &[[u32; 3]]) -> TranscriptMark {
+        let groups = groups.iter().copied().map(ElementGroup::from).collect();
+        TranscriptMark { from, elements, digest: String::new(), groups, inner: false, apart: false }
     }
 
-    fn told(blocks: &[Block]) -> Vec<(Vec<Seq>, Option<Range<u32>>)> {
+    fn told(blocks: &[EntryBlock]) -> Vec<(Vec<Seq>, Option<Range<u32>>)> {
         blocks.iter().map(|block| (block.entries.clone(), block.elements.clone())).collect()
     }
 
@@ -597,7 +615,7 @@ mod entry_map_tests {
 
     #[test]
     fn an_inner_exchange_is_told_from_the_journal() {
-        let inner = Mark { inner: true, ..mark(3, 3, &[[0, 1, 1]]) };
+        let inner = TranscriptMark { inner: true, ..mark(3, 3, &[[0, 1, 1]]) };
         let first = blocks(Some(mark(0, 3, &[])), &inner, vec![7, 8], true);
         assert_eq!(told(&first), [(vec![7], None), (vec![8], None)]);
         let second = blocks(Some(inner), &mark(4, 5, &[[1, 1, 1]]), vec![9, 10], false);

@@ -7,18 +7,18 @@
 //! for people follow when a thread rests, and counters that the table would not take. Nothing is lost when they do not:
 //! they are made again from the journal.
 
-use super::{Arrival, Fault, Manner, Relay, Upstream};
+use super::{ClientRequest, Relay, RelayConfig, RelayFault, RelayUpstream};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::exchange::request::uncertain;
-use crate::place::{How, Placed, place};
+use crate::place::{PlacedTranscript, Placement, place};
 use crate::thread::Thread;
-use komado_core::admit::Refusal;
+use komado_core::admit::EntryRefusal;
 use komado_core::message::Message;
 use komado_core::session::{Counters, MetaConfig};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_provider::SendError;
-use komado_store::{Error as StoreError, Mode, Spot};
+use komado_store::{Error as StoreError, OpenMode, TranscriptPlace};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,26 +27,26 @@ use std::time::{Duration, Instant};
 /// How often a place is looked for while others are at work.
 const LOOKS: u64 = 64;
 
-type Found<'r> = (Placed, Claim<'r>, Thread<'r>);
+type Found<'r> = (PlacedTranscript, ThreadClaim<'r>, Thread<'r>);
 
 /// Looks until a place is found that no other request has taken meanwhile.
 pub(super) fn find<'r>(
     relay: &'r Relay,
-    arrival: &Arrival,
-    upstream: &Upstream,
-    manner: &Manner<'_>,
-) -> std::result::Result<Found<'r>, Fault> {
+    arrival: &ClientRequest,
+    upstream: &RelayUpstream,
+    manner: &RelayConfig<'_>,
+) -> std::result::Result<Found<'r>, RelayFault> {
     let _span = tracing::debug_span!("place").entered();
     let mut last = None;
     // A fork that was made for this request, and could not be taken then: the next look takes it, and makes no other.
-    let mut forked: Option<Placed> = None;
+    let mut forked: Option<PlacedTranscript> = None;
     let (begun, mut look) = (Instant::now(), 0);
     // Another process is waited for by the clock: a conversation goes on there, or here once that process lost it.
     while look < LOOKS || last.as_ref().is_some_and(is_held) && begun.elapsed() < relay.waiting {
         std::thread::sleep(pause(look));
         look += 1;
         if upstream.asking.cancel.is_cancelled() {
-            return Err(Fault::Theirs(SendError::Cancelled));
+            return Err(RelayFault::Theirs(SendError::Cancelled));
         }
         let before = relay.claims.ended();
         let is_busy = |session: &_, thread: &_| relay.claims.is_busy(session, thread);
@@ -102,8 +102,8 @@ fn is_held(error: &Error) -> bool {
 /// Opens the thread of a place, as it was at the moment from which the client goes on.
 ///
 /// The place was found while others could write: what they added since may be these very words. Then it is looked for again.
-fn take<'e>(engine: &'e Engine, placed: &Placed) -> Result<Thread<'e>> {
-    let mut thread = engine.open_as_left(&placed.session, placed.name(), Mode::Write)?;
+fn take<'e>(engine: &'e Engine, placed: &PlacedTranscript) -> Result<Thread<'e>> {
+    let mut thread = engine.open_as_left(&placed.session, placed.name(), OpenMode::Write)?;
     let (expected, found) = (placed.stands_at(), thread.last());
     if found != expected {
         return Err(StoreError::Moved { expected, found }.into());
@@ -111,12 +111,14 @@ fn take<'e>(engine: &'e Engine, placed: &Placed) -> Result<Thread<'e>> {
     engine.look_after(&mut thread)?;
     let mut thread = thread.clipping(None);
     match placed.how {
-        How::Again | How::Rewinds if placed.at < thread.last() => match thread.rewind(placed.at) {
-            // It stands there already.
-            Ok(_) | Err(Error::Refused(Refusal::NoEffect { .. })) => {}
-            Err(other) => return Err(other),
-        },
-        How::Extends | How::Again => thread.give_up_earlier()?,
+        Placement::Again | Placement::Rewinds if placed.at < thread.last() => {
+            match thread.rewind(placed.at) {
+                // It stands there already.
+                Ok(_) | Err(Error::Refused(EntryRefusal::NoEffect { .. })) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Placement::Extends | Placement::Again => thread.give_up_earlier()?,
         _ => {}
     }
     Ok(thread)
@@ -125,13 +127,13 @@ fn take<'e>(engine: &'e Engine, placed: &Placed) -> Result<Thread<'e>> {
 /// Makes what a place needs and there is not yet: a session, a fork.
 fn make(
     relay: &Relay,
-    arrival: &Arrival,
-    upstream: &Upstream,
-    manner: &Manner<'_>,
-    placed: &Placed,
+    arrival: &ClientRequest,
+    upstream: &RelayUpstream,
+    manner: &RelayConfig<'_>,
+    placed: &PlacedTranscript,
 ) -> Result<()> {
     let asking = &upstream.asking;
-    if placed.how == How::New {
+    if placed.how == Placement::New {
         let config = MetaConfig {
             llm_provider: Some(asking.provider.name.clone()),
             model: Some(asking.model.clone()),
@@ -143,12 +145,12 @@ fn make(
         relay.engine.create(&(manner.meta)(&placed.session, &arrival.caller, config))?;
         if let Some(alias) = &placed.alias {
             let (session, thread) = (placed.session.clone(), ThreadId::root());
-            relay.engine.store().note(&[Spot { name: alias.clone(), session, thread, seq: 0 }])?;
+            relay.engine.store().note(&[TranscriptPlace { name: alias.clone(), session, thread, seq: 0 }])?;
         }
     }
     // A new session may begin with a request beside the conversation.
     if let Some(fork) = &placed.fork {
-        let parent = relay.engine.open(&placed.session, &placed.thread, Mode::Read)?;
+        let parent = relay.engine.open(&placed.session, &placed.thread, OpenMode::Read)?;
         parent.fork(placed.at, fork.clone(), None)?;
     }
     Ok(())
@@ -161,7 +163,7 @@ const ROWS: usize = 64;
 
 /// The threads in which a request is under way.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct ThreadClaims {
     held: Mutex<Held>,
     /// Said when a thread was tidied up.
     tidied: Condvar,
@@ -191,7 +193,7 @@ fn row(session: &SessionId) -> usize {
     (hasher.finish() % ROWS as u64) as usize
 }
 
-impl Claims {
+impl ThreadClaims {
     fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere leaves the set as it was: claims end when they are dropped.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -213,29 +215,29 @@ impl Claims {
     }
 
     /// Claims a thread; `None` when another request was faster.
-    fn claim(&self, session: &SessionId, thread: &ThreadId) -> Option<Claim<'_>> {
+    fn claim(&self, session: &SessionId, thread: &ThreadId) -> Option<ThreadClaim<'_>> {
         let name = (session.clone(), thread.clone());
         let mut held = self.held();
         while held.tidying.contains(&name) {
             held = self.tidied.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
         // A claim that is none must not be made at all: dropping it would end the other one.
-        held.names.insert(name.clone()).then(|| Claim { claims: self, name, hold: Hold::Looks })
+        held.names.insert(name.clone()).then(|| ThreadClaim { claims: self, name, hold: Hold::Looks })
     }
 
     /// Claims a thread to tidy it up; `None` while a request is at work there.
-    fn tidy(&self, session: &SessionId, thread: &ThreadId) -> Option<Claim<'_>> {
+    fn tidy(&self, session: &SessionId, thread: &ThreadId) -> Option<ThreadClaim<'_>> {
         let name = (session.clone(), thread.clone());
         let mut held = self.held();
         let is_free = !held.names.contains(&name) && held.tidying.insert(name.clone());
-        is_free.then(|| Claim { claims: self, name, hold: Hold::Tidies })
+        is_free.then(|| ThreadClaim { claims: self, name, hold: Hold::Tidies })
     }
 }
 
 /// A thread that is ours until this is dropped.
 #[derive(Debug)]
-pub(super) struct Claim<'c> {
-    claims: &'c Claims,
+pub(super) struct ThreadClaim<'c> {
+    claims: &'c ThreadClaims,
     name: Name,
     hold: Hold,
 }
@@ -251,7 +253,7 @@ enum Hold {
     Tidies,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for ThreadClaim<'_> {
     fn drop(&mut self) {
         let mut held = self.claims.held();
         if self.hold == Hold::Tidies {
@@ -266,7 +268,7 @@ impl Drop for Claim<'_> {
 
 /// Threads that changed since they were settled.
 #[derive(Debug, Default)]
-pub(super) struct Idle(Mutex<Touched>);
+pub(super) struct IdleThreads(Mutex<Touched>);
 
 #[derive(Debug, Default)]
 struct Touched {
@@ -282,7 +284,7 @@ struct Debt {
     round: u32,
 }
 
-impl Idle {
+impl IdleThreads {
     fn touched(&self) -> MutexGuard<'_, Touched> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -318,7 +320,7 @@ impl Idle {
     fn settle_one(&self, relay: &Relay, session: &SessionId, thread: &ThreadId) -> Option<()> {
         let _tidying = relay.claims.tidy(session, thread)?;
         let debt = self.touched().threads.remove(&(session.clone(), thread.clone()))?;
-        let settled = relay.engine.open_as_left(session, thread, Mode::Write).and_then(|mut opened| {
+        let settled = relay.engine.open_as_left(session, thread, OpenMode::Write).and_then(|mut opened| {
             opened.owe(debt.counters, debt.at.clone());
             opened.settle()
         });
@@ -397,7 +399,7 @@ mod tests {
     }
 
     /// An engine with a session in which one thing was said, and the place of what comes next.
-    fn spoken() -> (Engine, Placed) {
+    fn spoken() -> (Engine, PlacedTranscript) {
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Noon));
         let session = SessionId::new("s").unwrap();
         let meta = Meta {
@@ -413,16 +415,28 @@ mod tests {
         engine.create(&meta).unwrap();
         say(&engine, &session, &ThreadId::root());
         let (thread, alias, fork) = (ThreadId::root(), None, None);
-        (engine, Placed { how: How::Extends, session, thread, at: 1, last: 1, known: 1, alias, fork })
+        (
+            engine,
+            PlacedTranscript {
+                how: Placement::Extends,
+                session,
+                thread,
+                at: 1,
+                last: 1,
+                known: 1,
+                alias,
+                fork,
+            },
+        )
     }
 
     fn say(engine: &Engine, session: &SessionId, thread: &ThreadId) {
-        let mut thread = engine.open(session, thread, Mode::Write).unwrap();
+        let mut thread = engine.open(session, thread, OpenMode::Write).unwrap();
         thread.say(Message::text(Role::User, "窓を開けて")).unwrap();
     }
 
     #[track_caller]
-    fn has_moved(engine: &Engine, placed: &Placed) {
+    fn has_moved(engine: &Engine, placed: &PlacedTranscript) {
         let error = take(engine, placed).err().expect("it is not as it was found");
         assert!(matches!(error, Error::Store(StoreError::Moved { expected: 1, found: 2 })), "{error}");
         assert!(may_pass(&error), "it is looked for again");
@@ -430,9 +444,9 @@ mod tests {
 
     #[test]
     fn a_thread_that_another_wrote_to_since_it_was_found_is_looked_for_again() {
-        for how in [How::Extends, How::Again, How::Rewinds] {
+        for how in [Placement::Extends, Placement::Again, Placement::Rewinds] {
             let (engine, placed) = spoken();
-            let placed = Placed { how, ..placed };
+            let placed = PlacedTranscript { how, ..placed };
             assert_eq!(take(&engine, &placed).unwrap().last(), 1, "{how:?}");
             say(&engine, &placed.session, &placed.thread);
             has_moved(&engine, &placed);
@@ -442,8 +456,12 @@ mod tests {
     #[test]
     fn a_fork_begins_where_it_leaves_the_thread_however_far_that_has_gone() {
         let (engine, placed) = spoken();
-        let placed = Placed { how: How::Forks, fork: Some(ThreadId::new("fork_1").unwrap()), ..placed };
-        let parent = engine.open(&placed.session, &placed.thread, Mode::Read).unwrap();
+        let placed = PlacedTranscript {
+            how: Placement::Forks,
+            fork: Some(ThreadId::new("fork_1").unwrap()),
+            ..placed
+        };
+        let parent = engine.open(&placed.session, &placed.thread, OpenMode::Read).unwrap();
         parent.fork(1, placed.name().clone(), None).unwrap();
         say(&engine, &placed.session, &placed.thread);
         assert_eq!(take(&engine, &placed).unwrap().last(), 1);
@@ -453,7 +471,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_claimed_once_and_free_again_when_the_claim_is_dropped() {
-        let (claims, session) = (Claims::default(), SessionId::new("s").unwrap());
+        let (claims, session) = (ThreadClaims::default(), SessionId::new("s").unwrap());
         let root = ThreadId::root();
         let claim = claims.claim(&session, &root);
         assert!(
@@ -465,7 +483,7 @@ mod tests {
 
     #[test]
     fn only_a_claim_that_worked_makes_others_look_again() {
-        let (claims, session) = (Claims::default(), SessionId::new("s").unwrap());
+        let (claims, session) = (ThreadClaims::default(), SessionId::new("s").unwrap());
         let before = claims.ended();
         drop(claims.claim(&session, &ThreadId::root()));
         assert!(!claims.moved_on(&session, &before), "it was given up");
@@ -478,7 +496,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_tidied_up_is_waited_for_and_is_not_busy() {
-        let (claims, session) = (Claims::default(), SessionId::new("s").unwrap());
+        let (claims, session) = (ThreadClaims::default(), SessionId::new("s").unwrap());
         let root = ThreadId::root();
         let tidying = claims.tidy(&session, &root);
         assert!(tidying.is_some() && !claims.is_busy(&session, &root));

@@ -3,8 +3,8 @@
 //! Only what was journaled is told. A time is known where a request was journaled with its answer; where words were brought in
 //! from elsewhere, the time says when they were brought, and is left out.
 
-use super::table::{Row, Spread, Spreading, Table, add_fields, round};
-use super::{Ask, Counter, NOBODY, Seen, Told};
+use super::table::{Distribution, FigureSpread, TableRow, TopTable, add_fields, round};
+use super::{EntryCounter, NOBODY, ReportQuery, SeenEntry, SessionCoverage};
 use crate::recall::NAME as RECALL;
 use jiff::Timestamp;
 use komado_core::journal::{Edit, EditKind, Entry, Reply};
@@ -24,13 +24,13 @@ const CALLS: usize = 256;
 /// What a model, or all of them, did: the counts as they are told, and times still to be summed up.
 #[derive(Clone, Debug, Default)]
 struct Deeds {
-    counts: Performed,
-    turns: Spread,
-    seconds: Spread,
-    first_seconds: Spread,
+    counts: ModelPerformance,
+    turns: FigureSpread,
+    seconds: FigureSpread,
+    first_seconds: FigureSpread,
 }
 
-impl Row for Deeds {
+impl TableRow for Deeds {
     fn merge(&mut self, other: &Self) {
         self.turns.merge(&other.turns);
         self.seconds.merge(&other.seconds);
@@ -42,7 +42,7 @@ impl Row for Deeds {
     }
 
     fn weight(&self) -> u64 {
-        let Performed { requests, tool_calls, completed, failed, stopped, .. } = self.counts;
+        let ModelPerformance { requests, tool_calls, completed, failed, stopped, .. } = self.counts;
         requests + tool_calls + completed + failed + stopped
     }
 }
@@ -50,7 +50,7 @@ impl Row for Deeds {
 /// What is told of a model. A rate without anything to count is absent, and so is a time that nobody journaled.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Performed {
+pub struct ModelPerformance {
     /// The model; `all` for all of them.
     pub model: String,
     /// Sessions that ended well in this time.
@@ -60,11 +60,11 @@ pub struct Performed {
     /// Sessions that were stopped or broken off.
     pub stopped: u64,
     /// Turns of the sessions that ended well.
-    pub turns_to_finish: Option<Spreading>,
+    pub turns_to_finish: Option<Distribution>,
     /// Seconds from what a person said to the last answer to it.
-    pub seconds_per_turn: Option<Spreading>,
+    pub seconds_per_turn: Option<Distribution>,
     /// Seconds to the first answer.
-    pub seconds_to_first_answer: Option<Spreading>,
+    pub seconds_to_first_answer: Option<Distribution>,
     /// Requests to models.
     pub requests: u64,
     /// Requests that were sent again after one was lost.
@@ -100,10 +100,10 @@ pub struct Performed {
 }
 
 impl Deeds {
-    fn told(self, model: String) -> Performed {
+    fn told(self, model: String) -> ModelPerformance {
         let rate = |part: u64, whole: u64| (whole > 0).then(|| round(part as f64 / whole as f64));
         let counts = self.counts;
-        Performed {
+        ModelPerformance {
             model,
             turns_to_finish: self.turns.told().map(whole),
             seconds_per_turn: self.seconds.told(),
@@ -118,8 +118,8 @@ impl Deeds {
 }
 
 /// Turns are whole; a sketch is not.
-fn whole(spread: Spreading) -> Spreading {
-    Spreading { p50: spread.p50.round(), p90: spread.p90.round(), p99: spread.p99.round(), ..spread }
+fn whole(spread: Distribution) -> Distribution {
+    Distribution { p50: spread.p50.round(), p90: spread.p90.round(), p99: spread.p99.round(), ..spread }
 }
 
 /// What a tool did.
@@ -132,7 +132,7 @@ struct ToolDeeds {
     millis: u64,
 }
 
-impl Row for ToolDeeds {
+impl TableRow for ToolDeeds {
     fn merge(&mut self, other: &Self) {
         add_fields!(self, other; calls, errors, interrupted, timed, millis);
     }
@@ -145,7 +145,7 @@ impl Row for ToolDeeds {
 /// What is told of a tool.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ToolUsed {
+pub struct ToolUsage {
     /// Its name.
     pub tool: String,
     /// Answers.
@@ -161,8 +161,8 @@ pub struct ToolUsed {
 }
 
 impl ToolDeeds {
-    fn told(self, tool: String) -> ToolUsed {
-        ToolUsed {
+    fn told(self, tool: String) -> ToolUsage {
+        ToolUsage {
             tool,
             calls: self.calls,
             errors: self.errors,
@@ -178,15 +178,15 @@ impl ToolDeeds {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Performance {
     /// All models together.
-    pub overall: Performed,
+    pub overall: ModelPerformance,
     /// Each of the most used.
-    pub by_model: Vec<Performed>,
+    pub by_model: Vec<ModelPerformance>,
     /// All others together.
-    pub other_models: Option<Performed>,
+    pub other_models: Option<ModelPerformance>,
     /// The most used tools.
-    pub tools: Vec<ToolUsed>,
+    pub tools: Vec<ToolUsage>,
     /// All others together.
-    pub other_tools: Option<ToolUsed>,
+    pub other_tools: Option<ToolUsage>,
 }
 
 /// A turn that goes on.
@@ -200,10 +200,10 @@ struct Turn {
 }
 
 /// Counts what was done.
-pub(crate) struct Counts {
+pub(crate) struct PerformanceCounts {
     overall: Deeds,
-    models: Table<Deeds>,
-    tools: Table<ToolDeeds>,
+    models: TopTable<Deeds>,
+    tools: TopTable<ToolDeeds>,
     /// Where one is in the session at hand.
     thread: Option<ThreadId>,
     turn: Option<Turn>,
@@ -212,12 +212,12 @@ pub(crate) struct Counts {
     calls: HashMap<String, String>,
 }
 
-impl Counts {
+impl PerformanceCounts {
     pub(crate) fn new() -> Self {
         Self {
             overall: Deeds::default(),
-            models: Table::new(MODELS),
-            tools: Table::new(TOOLS),
+            models: TopTable::new(MODELS),
+            tools: TopTable::new(TOOLS),
             thread: None,
             turn: None,
             turns: 0,
@@ -226,7 +226,7 @@ impl Counts {
         }
     }
 
-    pub(crate) fn told(self, ask: &Ask) -> Performance {
+    pub(crate) fn told(self, ask: &ReportQuery) -> Performance {
         let (models, others) = self.models.top(ask.top);
         let (tools, other_tools) = self.tools.top(ask.top);
         Performance {
@@ -243,7 +243,7 @@ impl Counts {
         note(self.models.row(model));
     }
 
-    fn message(&mut self, seen: &Seen<'_>, message: &Message, reply: Option<&Reply>) {
+    fn message(&mut self, seen: &SeenEntry<'_>, message: &Message, reply: Option<&Reply>) {
         self.lost = None;
         match message.role {
             Role::Assistant => {
@@ -269,7 +269,7 @@ impl Counts {
         }
     }
 
-    fn tool(&mut self, seen: &Seen<'_>, message: &Message) {
+    fn tool(&mut self, seen: &SeenEntry<'_>, message: &Message) {
         let Some(outcome) = message.outcome().filter(|_| seen.counts) else { return };
         let named = outcome.name.as_deref().or(message.name.as_deref());
         let name =
@@ -288,7 +288,7 @@ impl Counts {
         });
     }
 
-    fn request(&mut self, seen: &Seen<'_>) {
+    fn request(&mut self, seen: &SeenEntry<'_>) {
         if let Some(turn) = &mut self.turn {
             turn.asked = true;
             seen.model.clone_into(&mut turn.model);
@@ -302,7 +302,7 @@ impl Counts {
         }
     }
 
-    fn lose(&mut self, seen: &Seen<'_>, reply: &Reply) {
+    fn lose(&mut self, seen: &SeenEntry<'_>, reply: &Reply) {
         // What was asked for a summary or a chronicle in vain is no request of the conversation.
         if matches!(reply.finish.as_str(), "declined" | "untold") {
             return;
@@ -317,17 +317,17 @@ impl Counts {
         }
     }
 
-    fn edit(&mut self, seen: &Seen<'_>, edit: &Edit) {
+    fn edit(&mut self, seen: &SeenEntry<'_>, edit: &Edit) {
         let at = EditKind::ALL.iter().position(|kind| *kind == edit.kind).unwrap_or(0);
         self.note(seen.model, |deeds| {
-            let Performed { condensed, truncated, trimmed, .. } = &mut deeds.counts;
+            let ModelPerformance { condensed, truncated, trimmed, .. } = &mut deeds.counts;
             *[condensed, truncated, trimmed][at] += 1;
             deeds.counts.tokens_before += edit.cause.before;
             deeds.counts.tokens_after += edit.cause.after;
         });
     }
 
-    fn open_turn(&mut self, seen: &Seen<'_>) {
+    fn open_turn(&mut self, seen: &SeenEntry<'_>) {
         self.close_turn();
         self.turns += u64::from(seen.header.thread.is_root());
         self.turn = seen.time.map(|began| Turn {
@@ -355,13 +355,13 @@ fn is_recall(name: &str) -> bool {
     name == RECALL || name.strip_suffix(RECALL).is_some_and(|before| before.ends_with("__"))
 }
 
-impl Counter for Counts {
-    fn begin(&mut self, _: &Session, _: &Ask) {
+impl EntryCounter for PerformanceCounts {
+    fn begin(&mut self, _: &Session, _: &ReportQuery) {
         (self.thread, self.turn, self.turns, self.lost) = (None, None, 0, None);
         self.calls.clear();
     }
 
-    fn take(&mut self, seen: &Seen<'_>, _: &Ask) {
+    fn take(&mut self, seen: &SeenEntry<'_>, _: &ReportQuery) {
         if self.thread.as_ref() != Some(&seen.header.thread) {
             self.close_turn();
             self.thread = Some(seen.header.thread.clone());
@@ -379,9 +379,9 @@ impl Counter for Counts {
         }
     }
 
-    fn end(&mut self, session: &Session, ask: &Ask, told: Told) {
+    fn end(&mut self, session: &Session, ask: &ReportQuery, told: SessionCoverage) {
         // Of a session that broke off nobody knows how its last turn went on, nor how many there were.
-        if told == Told::Part {
+        if told == SessionCoverage::Part {
             self.turn = None;
         }
         self.close_turn();
@@ -395,9 +395,9 @@ impl Counter for Counts {
         else {
             return;
         };
-        let turns = (at == 0 && told == Told::Whole).then_some(self.turns as f64);
+        let turns = (at == 0 && told == SessionCoverage::Whole).then_some(self.turns as f64);
         self.note(model, |deeds| {
-            let Performed { completed, failed, stopped, .. } = &mut deeds.counts;
+            let ModelPerformance { completed, failed, stopped, .. } = &mut deeds.counts;
             *[completed, failed, stopped][at] += 1;
             turns.iter().for_each(|turns| deeds.turns.add(*turns));
         });

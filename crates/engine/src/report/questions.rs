@@ -3,10 +3,10 @@
 //! Only words of people count: a tool's answer, what one thread tells another, a whole log that was pasted, and texts that a
 //! program wrote around or instead of a question are none.
 
-use super::table::{Different, digest, round};
-use super::{Ask, Counter, NOBODY, Seen, is_asked_by_a_person};
+use super::table::{DistinctCount, digest, round};
+use super::{EntryCounter, NOBODY, ReportQuery, SeenEntry, is_asked_by_a_person};
 use crate::recall::terms;
-use crate::recall::terms::Kind;
+use crate::recall::terms::TermKind;
 use komado_core::journal::Entry;
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
@@ -52,19 +52,19 @@ pub struct Questions {
 
 /// Counts questions.
 #[derive(Default)]
-pub(crate) struct Counts {
-    groups: Groups,
+pub(crate) struct QuestionCounts {
+    groups: QuestionGroups,
 }
 
-impl Counts {
-    pub(crate) fn told(self, ask: &Ask) -> Questions {
+impl QuestionCounts {
+    pub(crate) fn told(self, ask: &ReportQuery) -> Questions {
         let (asked, missed_at_most) = (self.groups.taken(), self.groups.missed_at_most());
         let groups = self.groups.largest(ask.top).into_iter().map(|group| told(group, asked)).collect();
         Questions { asked, groups, kept: ROOM as u64, missed_at_most }
     }
 }
 
-fn told(group: Group, asked: u64) -> Question {
+fn told(group: QuestionGroup, asked: u64) -> Question {
     let count = group.count - group.error;
     Question {
         question: group.text,
@@ -77,8 +77,8 @@ fn told(group: Group, asked: u64) -> Question {
     }
 }
 
-impl Counter for Counts {
-    fn take(&mut self, seen: &Seen<'_>, _: &Ask) {
+impl EntryCounter for QuestionCounts {
+    fn take(&mut self, seen: &SeenEntry<'_>, _: &ReportQuery) {
         if !seen.counts || !is_asked_by_a_person(seen.header, &seen.record.entry) {
             return;
         }
@@ -92,7 +92,7 @@ impl Counter for Counts {
             false => format!("{}/{}@{}", seen.header.session, seen.header.thread, seen.record.seq),
         };
         let user = seen.session.meta.user.as_deref().unwrap_or(NOBODY);
-        self.groups.add(&Said { text: &text, user, time: &seen.record.timestamp, address: &address });
+        self.groups.add(&AskedText { text: &text, user, time: &seen.record.timestamp, address: &address });
     }
 }
 
@@ -142,7 +142,7 @@ const ASKING_JAPANESE: &[&str] = &[
 ];
 
 /// One text, and where it was said.
-pub(crate) struct Said<'a> {
+pub(crate) struct AskedText<'a> {
     pub(crate) text: &'a str,
     pub(crate) user: &'a str,
     pub(crate) time: &'a str,
@@ -152,12 +152,12 @@ pub(crate) struct Said<'a> {
 
 /// A group of texts.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct QuestionGroup {
     pub(crate) text: String,
     pub(crate) count: u64,
     /// How many of them may have been another group's.
     pub(crate) error: u64,
-    pub(crate) users: Different,
+    pub(crate) users: DistinctCount,
     pub(crate) last_seen: String,
     pub(crate) examples: Vec<String>,
     words: Vec<u64>,
@@ -166,17 +166,17 @@ pub(crate) struct Group {
 
 /// The groups so far.
 #[derive(Default)]
-pub(crate) struct Groups {
-    groups: Vec<Group>,
+pub(crate) struct QuestionGroups {
+    groups: Vec<QuestionGroup>,
     by_word: HashMap<u64, Vec<u32>>,
     /// By size, then by when they last grew: the first is the next to go.
     smallest: BTreeSet<(u64, u64, u32)>,
     taken: u64,
 }
 
-impl Groups {
+impl QuestionGroups {
     /// Takes a text in; one without words is none.
-    pub(crate) fn add(&mut self, said: &Said<'_>) {
+    pub(crate) fn add(&mut self, said: &AskedText<'_>) {
         let words = sketch(said.text);
         if words.is_empty() {
             return;
@@ -199,10 +199,10 @@ impl Groups {
     }
 
     /// The largest groups, by what is certain of them.
-    pub(crate) fn largest(self, most: usize) -> Vec<Group> {
+    pub(crate) fn largest(self, most: usize) -> Vec<QuestionGroup> {
         let mut groups = self.groups;
         groups.sort_by(|a, b| {
-            let sure = |group: &Group| group.count - group.error;
+            let sure = |group: &QuestionGroup| group.count - group.error;
             sure(b).cmp(&sure(a)).then_with(|| b.count.cmp(&a.count)).then_with(|| a.text.cmp(&b.text))
         });
         groups.truncate(most);
@@ -226,7 +226,7 @@ impl Groups {
         nearest.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(b.2.cmp(&a.2))).map(|(.., at)| at)
     }
 
-    fn join(&mut self, at: u32, said: &Said<'_>) {
+    fn join(&mut self, at: u32, said: &AskedText<'_>) {
         let group = &mut self.groups[at as usize];
         self.smallest.remove(&(group.count, group.touched, at));
         group.count += 1;
@@ -241,11 +241,11 @@ impl Groups {
         self.smallest.insert((group.count, group.touched, at));
     }
 
-    fn begin(&mut self, words: Vec<u64>, said: &Said<'_>) {
+    fn begin(&mut self, words: Vec<u64>, said: &AskedText<'_>) {
         let (at, error) = self.place();
-        let mut users = Different::default();
+        let mut users = DistinctCount::default();
         users.add(digest(said.user));
-        let group = Group {
+        let group = QuestionGroup {
             text: said.text.trim().chars().take(LONGEST_FACE).collect(),
             count: error + 1,
             error,
@@ -303,9 +303,9 @@ fn words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut run = Run::default();
     terms::each(text, &mut |term| match term.kind {
-        Kind::Word | Kind::Part => all.push((term.text.into_owned(), Worth::Word)),
-        Kind::Single | Kind::Alone => run.push(&term.text, term.span, &mut all),
-        Kind::Pair | Kind::Whole => {}
+        TermKind::Word | TermKind::Part => all.push((term.text.into_owned(), Worth::Word)),
+        TermKind::Single | TermKind::Alone => run.push(&term.text, term.span, &mut all),
+        TermKind::Pair | TermKind::Whole => {}
     });
     run.end(&mut all);
     let of = |least: Worth| -> Vec<String> {
@@ -406,10 +406,10 @@ mod cluster_tests {
     use super::*;
 
     fn grouped(texts: &[&str]) -> Vec<(String, u64)> {
-        let mut groups = Groups::default();
+        let mut groups = QuestionGroups::default();
         for (n, text) in texts.iter().enumerate() {
             let address = || format!("s@{n}");
-            groups.add(&Said { text, user: "u", time: "t", address: &address });
+            groups.add(&AskedText { text, user: "u", time: "t", address: &address });
         }
         groups.largest(10).into_iter().map(|group| (group.text, group.count)).collect()
     }
@@ -459,14 +459,14 @@ mod cluster_tests {
 
     #[test]
     fn a_hundred_thousand_different_ones_take_no_more_room_and_the_common_one_is_found() {
-        let mut groups = Groups::default();
+        let mut groups = QuestionGroups::default();
         let mut common = 0;
         for n in 0..100_000u32 {
             let address = || format!("s@{n}");
             let odd = format!("zq{n} xk{} vw{}", n.wrapping_mul(2_654_435_761), n ^ 0x5bd1);
             let text = if n.is_multiple_of(50) { "返品の方法を教えて" } else { &odd };
             common += u64::from(n.is_multiple_of(50));
-            groups.add(&Said { text, user: "u", time: "t", address: &address });
+            groups.add(&AskedText { text, user: "u", time: "t", address: &address });
             assert!(groups.groups.len() <= ROOM && groups.by_word.len() <= ROOM * WORDS);
         }
         assert_eq!(groups.smallest.len(), ROOM);

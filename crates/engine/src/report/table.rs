@@ -16,7 +16,7 @@ macro_rules! add_fields {
 pub(crate) use add_fields;
 
 /// What a row holds.
-pub(crate) trait Row: Default {
+pub(crate) trait TableRow: Default {
     /// Takes another row in.
     fn merge(&mut self, other: &Self);
 
@@ -26,14 +26,14 @@ pub(crate) trait Row: Default {
 
 /// Rows by name.
 #[derive(Debug)]
-pub(crate) struct Table<R> {
+pub(crate) struct TopTable<R> {
     rows: BTreeMap<String, R>,
     room: usize,
     others: Option<R>,
     short_by: u64,
 }
 
-impl<R: Row> Table<R> {
+impl<R: TableRow> TopTable<R> {
     /// With room for so many rows.
     pub(crate) fn new(room: usize) -> Self {
         Self { rows: BTreeMap::new(), room: room.max(2), others: None, short_by: 0 }
@@ -65,7 +65,7 @@ impl<R: Row> Table<R> {
     }
 
     fn fold(&mut self) {
-        let mut weights: Vec<u64> = self.rows.values().map(Row::weight).collect();
+        let mut weights: Vec<u64> = self.rows.values().map(TableRow::weight).collect();
         weights.sort_unstable();
         let middle = weights[weights.len() / 2];
         let mut left = self.rows.len() - weights.len() / 2;
@@ -86,7 +86,7 @@ fn shortened(name: &str) -> &str {
     name.char_indices().nth(LONGEST).map_or(name, |(end, _)| &name[..end])
 }
 
-impl Row for u64 {
+impl TableRow for u64 {
     fn merge(&mut self, other: &Self) {
         *self += other;
     }
@@ -107,7 +107,7 @@ const MOST: f64 = 1e9;
 
 /// How figures are spread, in steps that grow with them: a few kilobytes however many there are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spread {
+pub(crate) struct FigureSpread {
     steps: BTreeMap<i32, u64>,
     count: u64,
     sum: f64,
@@ -117,7 +117,7 @@ pub(crate) struct Spread {
 /// What is told of a spread. The mean and the largest are exact, the shares between within one per cent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Spreading {
+pub struct Distribution {
     /// How many figures.
     pub count: u64,
     /// Their mean.
@@ -132,7 +132,7 @@ pub struct Spreading {
     pub max: f64,
 }
 
-impl Spread {
+impl FigureSpread {
     /// Takes a figure in; what is below zero counts as zero.
     pub(crate) fn add(&mut self, figure: f64) {
         let figure = if figure.is_finite() { figure.max(0.0) } else { return };
@@ -154,10 +154,10 @@ impl Spread {
     }
 
     /// What is told of it; nothing of no figures.
-    pub(crate) fn told(&self) -> Option<Spreading> {
+    pub(crate) fn told(&self) -> Option<Distribution> {
         let mean = self.sum / (self.count > 0).then_some(self.count)? as f64;
         let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|share| round(self.at(share)));
-        Some(Spreading { count: self.count, mean: round(mean), p50, p90, p99, max: round(self.max) })
+        Some(Distribution { count: self.count, mean: round(mean), p50, p90, p99, max: round(self.max) })
     }
 
     fn at(&self, share: f64) -> f64 {
@@ -182,11 +182,11 @@ pub(crate) fn round(figure: f64) -> f64 {
 
 /// How many different ones there are: exact up to [`Different::KEPT`], within some twelve per cent above.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Different {
+pub(crate) struct DistinctCount {
     least: BTreeSet<u64>,
 }
 
-impl Different {
+impl DistinctCount {
     /// The least digests that are kept: where they lie tells how many there are.
     const KEPT: usize = 64;
 
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn what_comes_often_is_never_missed_among_very_many() {
-        let mut often: Table<u64> = Table::new(100);
+        let mut often: TopTable<u64> = TopTable::new(100);
         for i in 0..20_000 {
             *often.row(&format!("once {i}")) += 1;
             if i % 10 == 0 {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn sums_are_exact_and_rows_bounded_whoever_comes() {
-        let mut table: Table<u64> = Table::new(100);
+        let mut table: TopTable<u64> = TopTable::new(100);
         for n in 0..50_000u64 {
             *table.row(&format!("利用者{n}")) += 1;
             *table.row("heavy") += 3;
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_table_that_never_was_full_has_no_others() {
-        let mut table: Table<u64> = Table::new(10);
+        let mut table: TopTable<u64> = TopTable::new(10);
         ["b", "a", "a"].iter().for_each(|name| *table.row(name) += 1);
         *table.row(&"長".repeat(1_000)) += 1;
         assert_eq!(table.short_by(), 0);
@@ -269,22 +269,22 @@ mod sketch_tests {
 
     #[test]
     fn shares_are_right_within_a_hundredth_and_small_counts_exactly() {
-        let mut spread = Spread::default();
+        let mut spread = FigureSpread::default();
         (1..=10_000).for_each(|n| spread.add(f64::from(n)));
         let told = spread.told().unwrap();
         for (is, wanted) in [(told.p50, 5_000.0), (told.p90, 9_000.0), (told.p99, 9_900.0)] {
             assert!((is / wanted - 1.0_f64).abs() <= 0.011, "{is} for {wanted}");
         }
         assert_eq!((told.count, told.mean, told.max), (10_000, 5_000.5, 10_000.0));
-        let mut turns = Spread::default();
+        let mut turns = FigureSpread::default();
         [1.0, 2.0, 2.0, 3.0].iter().for_each(|n| turns.add(*n));
         assert_eq!(turns.told().unwrap().p50.round(), 2.0);
-        assert_eq!(Spread::default().told(), None);
+        assert_eq!(FigureSpread::default().told(), None);
     }
 
     #[test]
     fn whatever_comes_a_spread_stays_small() {
-        let mut spread = Spread::default();
+        let mut spread = FigureSpread::default();
         (0..200_000).for_each(|n| spread.add((f64::from(n) * 1e4).powi(2) * 1e-9));
         spread.add(f64::NAN);
         spread.add(-5.0);
@@ -297,7 +297,7 @@ mod sketch_tests {
 
     #[test]
     fn few_different_ones_are_counted_exactly_and_many_nearly() {
-        let mut different = Different::default();
+        let mut different = DistinctCount::default();
         for n in 0..50 {
             (0..3).for_each(|_| different.add(digest(&format!("利用者{n}"))));
         }
@@ -305,6 +305,6 @@ mod sketch_tests {
         (0..20_000).for_each(|n| different.add(digest(&format!("利用者{n}"))));
         let off = different.count() as f64 / 20_000.0 - 1.0;
         assert!(off.abs() < 0.4, "{}", different.count());
-        assert_eq!(different.least.len(), Different::KEPT);
+        assert_eq!(different.least.len(), DistinctCount::KEPT);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 use komado_core::journal::{Edit, EditKind, Entry, Record, Reply, Sent, Usage as Took};
-use komado_core::message::{Call, CallKind, Message, Outcome, Part as Piece, Role};
+use komado_core::message::{Call, CallKind, Message, MessagePart as Piece, Role, ToolOutcome};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_store::Query;
+use komado_store::SessionQuery;
 
 const NOW: &str = "2026-11-15T12:00:00.000000Z";
 
@@ -18,12 +18,16 @@ struct Made(Vec<(Session, Vec<Told>)>);
 type Told = (Header, Vec<Record>);
 
 impl Archive for Made {
-    fn page(&self, query: &Query) -> Result<Vec<Session>> {
+    fn page(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let wanted = |session: &&Session| query.user.is_none() || session.meta.user == query.user;
         Ok(self.0.iter().map(|(session, _)| session).filter(wanted).cloned().collect())
     }
 
-    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow> {
+    fn read(
+        &self,
+        id: &SessionId,
+        each: &mut dyn FnMut(&Header, &Record, u64) -> ScanFlow,
+    ) -> Result<ScanFlow> {
         let (_, threads) = self.0.iter().find(|(session, _)| session.meta.uuid == id.as_str()).unwrap();
         if threads.is_empty() {
             let why = "made so".to_owned();
@@ -32,11 +36,11 @@ impl Archive for Made {
         for (header, records) in threads {
             for record in records {
                 if each(header, record, 100).is_break() {
-                    return Ok(Flow::Break(()));
+                    return Ok(ScanFlow::Break(()));
                 }
             }
         }
-        Ok(Flow::Continue(()))
+        Ok(ScanFlow::Continue(()))
     }
 }
 
@@ -104,7 +108,7 @@ fn calls(name: &str) -> Piece {
 }
 
 fn fails() -> Entry {
-    let outcome = Outcome {
+    let outcome = ToolOutcome {
         call_id: "c1".into(),
         name: None,
         content: vec![Piece::text("no such file")],
@@ -159,26 +163,26 @@ fn two_days() -> Made {
     ])
 }
 
-fn ask(from: &str, to: &str) -> Ask {
-    Ask {
+fn ask(from: &str, to: &str) -> ReportQuery {
+    ReportQuery {
         range: Range::read(Some(from), Some(to), None, NOW).unwrap(),
         user: None,
         model: None,
         top: 10,
-        parts: Part::ALL.to_vec(),
-        depth: Depth::Journals,
+        parts: ReportPart::ALL.to_vec(),
+        depth: ReportDepth::Journals,
     }
 }
 
-fn told(made: &Made, ask: &Ask) -> Report {
-    report(made, ask, &|_| true, &mut |_| Flow::Continue(())).unwrap().unwrap()
+fn told(made: &Made, ask: &ReportQuery) -> Report {
+    report(made, ask, &|_| true, &mut |_| ScanFlow::Continue(())).unwrap().unwrap()
 }
 
 #[test]
 fn usage_is_told_by_day_week_user_and_model_and_empty_days_are_there() {
     let report = told(&two_days(), &ask("2026-11-09", "2026-11-17"));
     let usage = report.usage.unwrap();
-    let rows = |rows: &[Used]| -> Vec<(String, u64, u64, Option<u64>)> {
+    let rows = |rows: &[UsageRow]| -> Vec<(String, u64, u64, Option<u64>)> {
         rows.iter().map(|r| (r.key.clone(), r.sessions_made, r.sessions_active, r.turns)).collect()
     };
     let days = rows(&usage.by_day);
@@ -256,7 +260,7 @@ fn rows_alone_answer_without_a_journal_and_say_what_they_do_not_know() {
     (made.0[0].0.counters.total_tokens, made.0[0].0.counters.tool_call_count) = (190, 1);
     made.0.iter_mut().for_each(|(_, threads)| threads.clear());
     let mut ask = ask("2026-11-09", "2026-11-17");
-    ask.depth = Depth::Rows;
+    ask.depth = ReportDepth::Rows;
     let report = told(&made, &ask);
     let total = report.usage.unwrap().total;
     assert_eq!((total.sessions_made, total.sessions_active, total.tokens, total.tool_calls), (3, 3, 190, 1));
@@ -275,7 +279,7 @@ fn a_user_a_model_and_a_guest_see_their_part() {
     assert_eq!((usage.total.sessions_made, usage.total.turns, usage.by_model.len()), (1, Some(2), 1));
     let guest = |session: &Session| session.meta.user.as_deref() == Some("ann");
     let ask = ask("2026-11-09", "2026-11-17");
-    let seen = report(&two_days(), &ask, &guest, &mut |_| Flow::Continue(())).unwrap().unwrap();
+    let seen = report(&two_days(), &ask, &guest, &mut |_| ScanFlow::Continue(())).unwrap().unwrap();
     assert_eq!((seen.sessions_read, seen.questions.unwrap().asked), (1, 2));
 }
 
@@ -285,7 +289,7 @@ fn who_is_told_to_stop_stops() {
     let mut seen = 0;
     let stopped = report(&two_days(), &ask, &|_| true, &mut |progress| {
         seen = progress.sessions;
-        if progress.sessions == 2 { Flow::Break(()) } else { Flow::Continue(()) }
+        if progress.sessions == 2 { ScanFlow::Break(()) } else { ScanFlow::Continue(()) }
     });
     assert!(stopped.unwrap().is_none());
     assert_eq!(seen, 2);

@@ -1,8 +1,8 @@
 //! How much was used: by day, by week, by user and by model, in one pass.
 
 use super::range::{day_name, monday, week_name};
-use super::table::{Row, Table, add_fields};
-use super::{Ask, Counter, Depth, NOBODY, Seen, Told};
+use super::table::{TableRow, TopTable, add_fields};
+use super::{EntryCounter, NOBODY, ReportDepth, ReportQuery, SeenEntry, SessionCoverage};
 use jiff::Timestamp;
 use komado_core::journal::{Entry, Usage as Took};
 use komado_core::message::Role;
@@ -32,7 +32,7 @@ pub(crate) struct Sums {
     bytes: u64,
 }
 
-impl Row for Sums {
+impl TableRow for Sums {
     fn merge(&mut self, other: &Self) {
         add_fields!(self, other; made, active, turns, messages, calls, tokens, tokens_in, tokens_out);
         add_fields!(self, other; counted, tools, compactions, bytes);
@@ -45,7 +45,7 @@ impl Row for Sums {
 
 impl Sums {
     /// What one entry adds.
-    fn of(seen: &Seen<'_>) -> Self {
+    fn of(seen: &SeenEntry<'_>) -> Self {
         let counters = Counters::of(&seen.record.entry);
         let mut sums = Self {
             turns: u64::from(seen.opens_turn),
@@ -85,9 +85,9 @@ impl Sums {
         }
     }
 
-    fn told(&self, key: String, depth: Depth) -> Used {
-        let known = |figure: u64| (depth == Depth::Journals).then_some(figure);
-        Used {
+    fn told(&self, key: String, depth: ReportDepth) -> UsageRow {
+        let known = |figure: u64| (depth == ReportDepth::Journals).then_some(figure);
+        UsageRow {
             key,
             sessions_made: self.made,
             sessions_active: self.active,
@@ -118,7 +118,7 @@ fn took(entry: &Entry) -> Option<Took> {
 /// A row of the report. What only journals know is absent where none was read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Used {
+pub struct UsageRow {
     /// The day, the week, the user or the model; `total` for all.
     pub key: String,
     /// Sessions that were made.
@@ -150,39 +150,39 @@ pub struct Used {
 /// The part of a report about usage.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Usage {
+pub struct UsageReport {
     /// All together.
-    pub total: Used,
+    pub total: UsageRow,
     /// Every day, also those on which nothing was.
-    pub by_day: Vec<Used>,
+    pub by_day: Vec<UsageRow>,
     /// Every ISO week.
-    pub by_week: Vec<Used>,
+    pub by_week: Vec<UsageRow>,
     /// The busiest users; a session of nobody is one of `-`.
-    pub by_user: Vec<Used>,
+    pub by_user: Vec<UsageRow>,
     /// All other users together.
-    pub other_users: Option<Used>,
+    pub other_users: Option<UsageRow>,
     /// The most used models.
-    pub by_model: Vec<Used>,
+    pub by_model: Vec<UsageRow>,
     /// All other models together.
-    pub other_models: Option<Used>,
+    pub other_models: Option<UsageRow>,
     /// By how many sessions a single row of users or models may be short; the others have them.
     pub short_by: u64,
 }
 
 /// Counts usage.
-pub(crate) struct Counts {
+pub(crate) struct UsageCounts {
     total: Sums,
     days: BTreeMap<i32, Sums>,
     weeks: BTreeMap<i32, Sums>,
-    users: Table<Sums>,
-    models: Table<Sums>,
+    users: TopTable<Sums>,
+    models: TopTable<Sums>,
     /// What the session at hand was active on.
     on_days: BTreeSet<i32>,
     of_models: BTreeMap<String, Sums>,
 }
 
-impl Counts {
-    pub(crate) fn new(ask: &Ask) -> Self {
+impl UsageCounts {
+    pub(crate) fn new(ask: &ReportQuery) -> Self {
         let days: BTreeMap<i32, Sums> =
             (ask.range.first_day()..=ask.range.last_day()).map(|day| (day, Sums::default())).collect();
         let weeks = days.keys().map(|day| (monday(*day), Sums::default())).collect();
@@ -190,8 +190,8 @@ impl Counts {
             total: Sums::default(),
             days,
             weeks,
-            users: Table::new(ROOM),
-            models: Table::new(ROOM),
+            users: TopTable::new(ROOM),
+            models: TopTable::new(ROOM),
             on_days: BTreeSet::new(),
             of_models: BTreeMap::new(),
         }
@@ -219,16 +219,16 @@ impl Counts {
     }
 
     /// The table as rows.
-    pub(crate) fn told(self, ask: &Ask) -> Usage {
+    pub(crate) fn told(self, ask: &ReportQuery) -> UsageReport {
         let told = |name: String, sums: &Sums| sums.told(name, ask.depth);
         let short_by = self.users.short_by().max(self.models.short_by());
-        let split = |table: Table<Sums>| {
+        let split = |table: TopTable<Sums>| {
             let (rows, others) = table.top(ask.top);
             let rows = rows.into_iter().map(|(name, sums)| told(name, &sums)).collect();
             (rows, others.map(|sums| told("others".to_owned(), &sums)))
         };
         let ((by_user, other_users), (by_model, other_models)) = (split(self.users), split(self.models));
-        Usage {
+        UsageReport {
             total: told("total".to_owned(), &self.total),
             by_day: self.days.iter().map(|(day, sums)| told(day_name(*day), sums)).collect(),
             by_week: self.weeks.iter().map(|(monday, sums)| told(week_name(*monday), sums)).collect(),
@@ -249,36 +249,36 @@ fn model(session: &Session) -> &str {
     session.meta.config.model.as_deref().unwrap_or(NOBODY)
 }
 
-impl Counter for Counts {
-    fn begin(&mut self, session: &Session, ask: &Ask) {
+impl EntryCounter for UsageCounts {
+    fn begin(&mut self, session: &Session, ask: &ReportQuery) {
         let at = |text: &str| text.parse::<Timestamp>().ok().filter(|time| ask.range.holds(*time));
         let made = at(&session.meta.created_at).filter(|_| ask.is_about(model(session)));
         if let Some(made) = made {
             let mut sums = Sums { made: 1, ..Sums::default() };
-            if ask.depth == Depth::Rows {
+            if ask.depth == ReportDepth::Rows {
                 sums.merge(&Sums::of_row(session));
             }
             self.add(user(session), model(session), ask.range.day(made), &sums);
         }
-        if ask.depth == Depth::Rows && ask.is_about(model(session)) {
+        if ask.depth == ReportDepth::Rows && ask.is_about(model(session)) {
             let days = made.into_iter().chain(at(&session.updated_at)).map(|time| ask.range.day(time));
             self.on_days.extend(days);
             self.of_model(model(session));
         }
     }
 
-    fn take(&mut self, seen: &Seen<'_>, ask: &Ask) {
+    fn take(&mut self, seen: &SeenEntry<'_>, ask: &ReportQuery) {
         let Some(time) = seen.time.filter(|_| seen.counts) else { return };
         let day = ask.range.day(time);
         self.on_days.insert(day);
         self.add(user(seen.session), seen.model, day, &Sums::of(seen));
     }
 
-    fn end(&mut self, session: &Session, ask: &Ask, _: Told) {
+    fn end(&mut self, session: &Session, ask: &ReportQuery, _: SessionCoverage) {
         let days = std::mem::take(&mut self.on_days);
         for (model, mut sums) in std::mem::take(&mut self.of_models) {
             // A model for which the session was made and which nobody asked was not at work.
-            let worked = sums.bytes > 0 || ask.depth == Depth::Rows;
+            let worked = sums.bytes > 0 || ask.depth == ReportDepth::Rows;
             sums.active = u64::from(worked && !days.is_empty());
             self.models.row(&model).merge(&sums);
         }

@@ -5,9 +5,9 @@
 //! that say which thread it is and how it stands never are.
 
 use super::ANCHOR_CAP;
-use crate::condense::{Language, cut_prefix, cut_split};
+use crate::condense::{PromptLanguage, cut_prefix, cut_split};
 use crate::error::Result;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Anchor, Close, Ending, Entry, Share};
 use komado_core::message::Role;
 use komado_core::notation::tamed;
@@ -24,7 +24,7 @@ const LINE: usize = 300;
 
 /// What is told of a child.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Tale {
+pub(super) struct AnchorFacts {
     pub(super) thread: ThreadId,
     pub(super) label: Option<String>,
     pub(super) started: String,
@@ -42,7 +42,7 @@ pub(super) fn cap(share: Option<&Share>) -> u64 {
     share.and_then(|share| share.anchor_tokens).map_or(ANCHOR_CAP, u64::from)
 }
 
-impl Tale {
+impl AnchorFacts {
     /// Of a child that is about to begin.
     pub(super) fn begun(header: &Header) -> Self {
         Self {
@@ -63,13 +63,13 @@ impl Tale {
         let mut tale = Self::begun(journal.header());
         tale.cap = cap(view.share_in(journal)?.as_ref());
         if let Some(seq) = view.closed() {
-            let record = Source::record(journal, seq)?;
+            let record = EntrySource::record(journal, seq)?;
             if let Entry::Close(close) = record.entry {
                 tale.close = Some((close, record.timestamp));
             }
         }
         if let Some(seq) = view.chronicle()
-            && let Entry::Chronicle(chronicle) = Source::record(journal, seq)?.entry
+            && let Entry::Chronicle(chronicle) = EntrySource::record(journal, seq)?.entry
         {
             tale.chronicle = Some((chronicle.text, chronicle.partial));
         }
@@ -86,18 +86,20 @@ impl Tale {
     }
 
     /// What the child itself and those below it are shown.
-    pub(super) fn brief(&self, language: Language) -> String {
+    pub(super) fn brief(&self, language: PromptLanguage) -> String {
         let id = &self.thread;
         match (self.shown_label(), language) {
-            (Some(label), Language::English) => format!("[Stelis thread {label} ({id}) has started]"),
-            (None, Language::English) => format!("[Stelis thread {id} has started]"),
-            (Some(label), Language::Japanese) => format!("[Stelisスレッド {label} ({id}) が開始しました]"),
-            (None, Language::Japanese) => format!("[Stelisスレッド {id} が開始しました]"),
+            (Some(label), PromptLanguage::English) => format!("[Stelis thread {label} ({id}) has started]"),
+            (None, PromptLanguage::English) => format!("[Stelis thread {id} has started]"),
+            (Some(label), PromptLanguage::Japanese) => {
+                format!("[Stelisスレッド {label} ({id}) が開始しました]")
+            }
+            (None, PromptLanguage::Japanese) => format!("[Stelisスレッド {id} が開始しました]"),
         }
     }
 
     /// What everyone else is shown: at most `cap` tokens, unless the first lines alone take more.
-    pub(super) fn full(&self, language: Language, meter: Meter, cap: u64) -> String {
+    pub(super) fn full(&self, language: PromptLanguage, meter: Meter, cap: u64) -> String {
         let words = Words::of(language);
         let head = self.head(words, language, meter, cap / 8);
         let fits = |text: &str| u64::from(meter.said(text)) <= cap;
@@ -114,7 +116,7 @@ impl Tale {
     }
 
     /// Tokens of the lines that are never cut, at their longest.
-    pub(super) fn least(&self, language: Language, meter: Meter) -> u64 {
+    pub(super) fn least(&self, language: PromptLanguage, meter: Meter) -> u64 {
         let close = Close { ending: Ending::Aborted, result: None };
         let chronicle = Some(("@1".to_owned(), true));
         let close = Some((close, self.started.clone()));
@@ -127,7 +129,7 @@ impl Tale {
         (!label.is_empty()).then_some(label)
     }
 
-    fn head(&self, words: &Words, language: Language, meter: Meter, result: u64) -> String {
+    fn head(&self, words: &Words, language: PromptLanguage, meter: Meter, result: u64) -> String {
         let name = self.shown_label().unwrap_or_else(|| self.thread.to_string());
         let mut lines = vec![
             format!("[{}: {name}]", words.thread),
@@ -148,18 +150,18 @@ impl Tale {
     }
 
     /// Whose entries are meant where numbers of entries stand in what the child did or said.
-    fn whose(&self, language: Language) -> String {
+    fn whose(&self, language: PromptLanguage) -> String {
         let mut told =
             self.chronicle.iter().map(|(text, _)| text).chain(self.last.iter().map(|(_, said)| said));
         let id = &self.thread;
         match language {
             _ if !told.any(|text| has_number(text)) => String::new(),
-            Language::English => format!(" (an @N below is {id}@N)"),
-            Language::Japanese => format!("（以下の @N は {id}@N）"),
+            PromptLanguage::English => format!(" (an @N below is {id}@N)"),
+            PromptLanguage::Japanese => format!("（以下の @N は {id}@N）"),
         }
     }
 
-    fn end(&self, words: &Words, language: Language) -> String {
+    fn end(&self, words: &Words, language: PromptLanguage) -> String {
         let Some((close, at)) = &self.close else { return words.running.into() };
         let how = match close.ending {
             Ending::Completed => return time(at),
@@ -169,8 +171,8 @@ impl Tale {
             Ending::Aborted => words.aborted,
         };
         match language {
-            Language::English => format!("{} ({how})", time(at)),
-            Language::Japanese => format!("{}（{how}）", time(at)),
+            PromptLanguage::English => format!("{} ({how})", time(at)),
+            PromptLanguage::Japanese => format!("{}（{how}）", time(at)),
         }
     }
 
@@ -206,11 +208,11 @@ impl Tale {
 }
 
 /// The language that an anchor was written in.
-pub(super) fn language(text: &str) -> Language {
+pub(super) fn language(text: &str) -> PromptLanguage {
     if text.trim_start_matches('[').starts_with(JAPANESE.thread) {
-        Language::Japanese
+        PromptLanguage::Japanese
     } else {
-        Language::English
+        PromptLanguage::English
     }
 }
 
@@ -295,10 +297,10 @@ const JAPANESE: Words = Words {
 };
 
 impl Words {
-    const fn of(language: Language) -> &'static Self {
+    const fn of(language: PromptLanguage) -> &'static Self {
         match language {
-            Language::English => &ENGLISH,
-            Language::Japanese => &JAPANESE,
+            PromptLanguage::English => &ENGLISH,
+            PromptLanguage::Japanese => &JAPANESE,
         }
     }
 }
@@ -367,7 +369,7 @@ fn last_words(journal: &dyn Journal, view: &View) -> Result<Vec<(Role, String)>>
             break;
         }
         if matches!(head.kind, Kind::User | Kind::Assistant)
-            && let Entry::Message(message, _) = Source::record(journal, seq)?.entry
+            && let Entry::Message(message, _) = EntrySource::record(journal, seq)?.entry
         {
             let line = one_line(&message.words(), LINE);
             if !line.is_empty() {

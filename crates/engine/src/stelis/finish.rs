@@ -6,18 +6,18 @@
 use super::anchor;
 use super::tend::ABOVE_ENDED;
 use crate::condense;
-use crate::condense::{ByDigest, Declined, Language, Reads, Settings, Summariser};
+use crate::condense::{ByDigest, CondenseSettings, Declined, PromptLanguage, Summariser, SummaryInput};
 use crate::edits::{asked_apart, lost};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::thread::Thread;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Chronicle, Close, Ending, Entry};
 use komado_core::message::{Message, Role};
 use komado_core::notation::tamed;
-use komado_core::thread::{Branch, Status, branch};
+use komado_core::thread::{Branch, ThreadStatus, branch};
 use komado_core::{Kind, Seq, Span, ThreadId};
-use komado_store::{Error as StoreError, Mail, Mode, Which};
+use komado_store::{BranchFilter, Error as StoreError, OpenMode, ThreadMail};
 
 /// How a thread ends.
 pub struct Finish<'a> {
@@ -26,18 +26,18 @@ pub struct Finish<'a> {
     /// Its result, or the reason.
     pub result: Option<String>,
     /// Who tells what was done.
-    pub telling: Telling<'a>,
+    pub telling: ChronicleBy<'a>,
 }
 
 impl Finish<'_> {
     /// Broken off, with what the digest can tell.
     pub fn aborted(why: Option<String>) -> Self {
-        Self { ending: Ending::Aborted, result: why, telling: Telling::Digest }
+        Self { ending: Ending::Aborted, result: why, telling: ChronicleBy::Digest }
     }
 
     /// Not ended; waits to go on.
     pub fn paused(why: Option<String>) -> Self {
-        Self { ending: Ending::Paused, result: why, telling: Telling::Nothing }
+        Self { ending: Ending::Paused, result: why, telling: ChronicleBy::Nothing }
     }
 }
 
@@ -68,7 +68,8 @@ impl Thread<'_> {
         self.stage().push(close.clone(), String::new())?;
         self.put_row()?;
         let aborted = if ending == Ending::Paused { Vec::new() } else { self.abort_below()? };
-        let Written { chronicle, declined } = self.write_story(telling, ending != Ending::Completed)?;
+        let ChronicleDraft { chronicle, declined } =
+            self.write_story(telling, ending != Ending::Completed)?;
         let mut staged = self.stage();
         if let Some(chronicle) = chronicle.clone() {
             staged.push(Entry::Chronicle(chronicle), self.engine().now())?;
@@ -88,7 +89,7 @@ impl Thread<'_> {
 
     /// Breaks off every open thread below this one, those further down first. Gives their names.
     pub(super) fn abort_below(&mut self) -> Result<Vec<ThreadId>> {
-        let rows = self.store().branches(self.session(), Which::Under(self.id().clone()))?;
+        let rows = self.store().branches(self.session(), BranchFilter::Under(self.id().clone()))?;
         let mut aborted = Vec::new();
         for row in rows.into_iter().filter(|row| row.status.is_open()) {
             aborted.extend(self.engine().abort_branch(row)?);
@@ -99,7 +100,7 @@ impl Thread<'_> {
 
     /// Marks the threads below this one that someone still has open: the next process to look after the session ends them.
     fn mark_below(&self) -> Result<()> {
-        let rows = self.store().branches(self.session(), Which::Under(self.id().clone()))?;
+        let rows = self.store().branches(self.session(), BranchFilter::Under(self.id().clone()))?;
         for row in rows.into_iter().filter(|row| row.status.is_open()) {
             self.store().put_branch(&Branch { told: false, ..row })?;
         }
@@ -113,9 +114,9 @@ impl Thread<'_> {
     }
 
     /// Where the thread is in its life.
-    pub fn status(&self) -> Result<Status> {
-        let Some(seq) = self.view().closed() else { return Ok(Status::Active) };
-        Ok(Status::from(match self.record(seq)?.entry {
+    pub fn status(&self) -> Result<ThreadStatus> {
+        let Some(seq) = self.view().closed() else { return Ok(ThreadStatus::Active) };
+        Ok(ThreadStatus::from(match self.record(seq)?.entry {
             Entry::Close(close) => Some(close.ending),
             _ => None,
         }))
@@ -125,7 +126,7 @@ impl Thread<'_> {
 impl Engine {
     /// Breaks off one thread and those below it.
     fn abort_branch(&self, row: Branch) -> Result<Vec<ThreadId>> {
-        let opened = self.open_as_left(&row.session, &row.thread, Mode::Write);
+        let opened = self.open_as_left(&row.session, &row.thread, OpenMode::Write);
         let Some(mut child) = unless_passed_over(opened)? else {
             // Its holder ends it; should that fail, the next process to look finds it here.
             self.store().put_branch(&Branch { told: false, ..row })?;
@@ -144,7 +145,7 @@ impl Engine {
     /// Breaks off every open thread of the session: it ends.
     pub(crate) fn abort_all(&self, root: &mut Thread<'_>) -> Result<Vec<ThreadId>> {
         let mut aborted = root.abort_below()?;
-        let rows = self.store().branches(root.session(), Which::All)?;
+        let rows = self.store().branches(root.session(), BranchFilter::All)?;
         // What is left was spawned from forks of the root.
         for row in rows.into_iter().filter(|row| row.status.is_open() && row.parent.is_some()) {
             let (session, parent) = (row.session.clone(), row.parent.clone());
@@ -210,13 +211,13 @@ const PROMPT_JA: &str = "\
 <summary></summary> タグの中に、会話と同じ言語で、内容のみを書いてください。";
 
 /// Who tells what was done.
-pub enum Telling<'a> {
+pub enum ChronicleBy<'a> {
     /// A summariser, asked as `settings` say; the thread's own prompt goes before theirs.
     By {
         /// The summariser.
         by: &'a mut dyn Summariser,
         /// How it is asked.
-        settings: Settings,
+        settings: CondenseSettings,
     },
     /// The digest, which needs no model.
     Digest,
@@ -226,7 +227,7 @@ pub enum Telling<'a> {
     Nothing,
 }
 
-impl Telling<'_> {
+impl ChronicleBy<'_> {
     /// Refuses words that are none.
     pub(super) fn check(&self) -> Result<()> {
         match self {
@@ -238,7 +239,7 @@ impl Telling<'_> {
 
 /// A chronicle that was written anew.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Retold {
+pub struct RetoldChronicle {
     /// What it says.
     pub chronicle: Chronicle,
     /// Why it is the digest's and not that of the summariser that was asked.
@@ -246,44 +247,44 @@ pub struct Retold {
 }
 
 /// A chronicle, and why it is not the one that was asked for.
-pub(super) struct Written {
+pub(super) struct ChronicleDraft {
     pub(super) chronicle: Option<Chronicle>,
     pub(super) declined: Option<String>,
 }
 
 impl Thread<'_> {
     /// Writes a chronicle of everything said here so far, `partial` where the thread has not come to its end. Nothing but the question to a model is journaled yet.
-    pub(super) fn write_story(&mut self, telling: Telling<'_>, partial: bool) -> Result<Written> {
+    pub(super) fn write_story(&mut self, telling: ChronicleBy<'_>, partial: bool) -> Result<ChronicleDraft> {
         telling.check()?;
         let said = self.said_span()?;
         let covers = said.unwrap_or([1, self.last().max(1)]);
         let chronicle = match telling {
-            Telling::Words(words) => {
+            ChronicleBy::Words(words) => {
                 let (text, model) = (words.trim().to_owned(), Some("by_hand".to_owned()));
                 Some(Chronicle { text, covers, partial, model, usage: None })
             }
             _ if said.is_none() => None,
-            Telling::Nothing => None,
-            Telling::Digest => self.by_digest(None, covers, partial)?,
-            Telling::By { by, settings } if by.reads() == Reads::Request => {
+            ChronicleBy::Nothing => None,
+            ChronicleBy::Digest => self.by_digest(None, covers, partial)?,
+            ChronicleBy::By { by, settings } if by.reads() == SummaryInput::Request => {
                 return self.by_model(by, settings, covers, partial);
             }
-            Telling::By { settings, .. } => self.by_digest(settings.language, covers, partial)?,
+            ChronicleBy::By { settings, .. } => self.by_digest(settings.language, covers, partial)?,
         };
-        Ok(Written { chronicle, declined: None })
+        Ok(ChronicleDraft { chronicle, declined: None })
     }
 
     fn by_model(
         &mut self,
         by: &mut dyn Summariser,
-        mut settings: Settings,
+        mut settings: CondenseSettings,
         covers: [Seq; 2],
         partial: bool,
-    ) -> Result<Written> {
+    ) -> Result<ChronicleDraft> {
         let own = self.share()?.and_then(|share| share.chronicle_prompt);
         let usual = match settings.language.map_or_else(|| self.speaks(), Ok)? {
-            Language::English => PROMPT,
-            Language::Japanese => PROMPT_JA,
+            PromptLanguage::English => PROMPT,
+            PromptLanguage::Japanese => PROMPT_JA,
         };
         settings.summary_prompt = own.or(settings.summary_prompt).or_else(|| Some(usual.to_owned()));
         let model = by.name().to_owned();
@@ -291,25 +292,25 @@ impl Thread<'_> {
         match self.told(by, &settings)? {
             Ok(composed) => {
                 let chronicle = chronicle(composed, covers, partial);
-                Ok(Written { chronicle: Some(chronicle), declined: None })
+                Ok(ChronicleDraft { chronicle: Some(chronicle), declined: None })
             }
             Err(why) => {
                 let (why, usage) = (reason(&why), why.usage());
                 self.append(lost(asked, &model, UNTOLD, why.clone(), usage))?;
                 let chronicle = self.by_digest(settings.language, covers, partial)?;
-                Ok(Written { chronicle, declined: Some(why) })
+                Ok(ChronicleDraft { chronicle, declined: Some(why) })
             }
         }
     }
 
     fn by_digest(
         &self,
-        language: Option<Language>,
+        language: Option<PromptLanguage>,
         covers: [Seq; 2],
         partial: bool,
     ) -> Result<Option<Chronicle>> {
         let mut by = ByDigest::new(self.meter());
-        let settings = Settings { language, ..Settings::default() };
+        let settings = CondenseSettings { language, ..CondenseSettings::default() };
         // Where there is no fact worth telling, the last words in the anchor say it all.
         let composed = self.told(&mut by, &settings)?.ok();
         Ok(composed.map(|composed| chronicle(composed, covers, partial)))
@@ -319,8 +320,8 @@ impl Thread<'_> {
     fn told(
         &self,
         by: &mut dyn Summariser,
-        settings: &Settings,
-    ) -> Result<std::result::Result<condense::Composed, Declined>> {
+        settings: &CondenseSettings,
+    ) -> Result<std::result::Result<condense::ComposedSummary, Declined>> {
         let mut staged = self.stage();
         for &span in self.view().pins() {
             staged.push(Entry::Unpin { span }, String::new())?;
@@ -330,7 +331,7 @@ impl Thread<'_> {
         let cap = anchor::cap(self.share()?.as_ref());
         let limit = (cap * 5 / 8).max(LEAST);
         let (here, most) = ((staged.source(), staged.view()), (self.meter(), limit));
-        Ok(condense::write(here, &all, settings, by, most, condense::Goal::Tell)?)
+        Ok(condense::write(here, &all, settings, by, most, condense::SummaryGoal::Tell)?)
     }
 
     /// First and last thing that was said here; none when nothing was.
@@ -350,7 +351,7 @@ impl Thread<'_> {
 const LEAST: u64 = 96;
 
 /// What a composed text says, without anything around it.
-fn chronicle(composed: condense::Composed, covers: [Seq; 2], partial: bool) -> Chronicle {
+fn chronicle(composed: condense::ComposedSummary, covers: [Seq; 2], partial: bool) -> Chronicle {
     let texts: Vec<&str> = composed.show.iter().map(|show| show.text.trim()).collect();
     Chronicle { text: texts.join("\n\n"), covers, partial, model: composed.model, usage: composed.usage }
 }
@@ -401,7 +402,7 @@ impl Thread<'_> {
         self.check_listener(to)?;
         let entry = Entry::Tell { to: to.clone(), text: text.to_owned() };
         self.stage().push(entry.clone(), String::new())?;
-        let mail = Mail { from: self.id().clone(), seq: self.last() + 1 };
+        let mail = ThreadMail { from: self.id().clone(), seq: self.last() + 1 };
         self.store().post(self.session(), to, &mail)?;
         self.append(entry)
     }
@@ -411,10 +412,10 @@ impl Thread<'_> {
         if to == self.id() {
             return deaf("it is the one that speaks; name another thread");
         }
-        let status = self.engine().open_as_left(self.session(), to, Mode::Read)?.status()?;
+        let status = self.engine().open_as_left(self.session(), to, OpenMode::Read)?.status()?;
         match status {
-            Status::Active | Status::Paused => Ok(()),
-            Status::Completed | Status::Aborted => deaf("it has ended; resume it first"),
+            ThreadStatus::Active | ThreadStatus::Paused => Ok(()),
+            ThreadStatus::Completed | ThreadStatus::Aborted => deaf("it has ended; resume it first"),
         }
     }
 
@@ -449,19 +450,19 @@ impl Thread<'_> {
         if !heard.is_empty() {
             self.commit(work)?;
         }
-        for Mail { from, seq } in &taken {
+        for ThreadMail { from, seq } in &taken {
             self.store().taken(&session, self.id(), from, *seq)?;
         }
         Ok(heard)
     }
 
     /// What a note leads to.
-    fn words_of(&self, Mail { from, seq }: &Mail) -> Result<Words> {
-        let journal = self.store().open(self.session(), from, Mode::Read)?;
+    fn words_of(&self, ThreadMail { from, seq }: &ThreadMail) -> Result<Words> {
+        let journal = self.store().open(self.session(), from, OpenMode::Read)?;
         if *seq > journal.last() {
             return Ok(Words::Later);
         }
-        Ok(match Source::record(&*journal, *seq)?.entry {
+        Ok(match EntrySource::record(&*journal, *seq)?.entry {
             Entry::Tell { to, text } if to == *self.id() => {
                 Words::Said(headed(from, journal.header().label.as_deref(), &text))
             }
@@ -492,8 +493,8 @@ fn headed(from: &ThreadId, label: Option<&str>, text: &str) -> String {
     let label =
         label.map(|label| super::anchor::one_line(&tamed(label), 80)).filter(|label| !label.is_empty());
     let who = label.map_or_else(|| from.to_string(), |label| format!("{label} ({from})"));
-    match Language::of(text) {
-        Language::English => format!("[Message from thread {who}]\n{text}"),
-        Language::Japanese => format!("[スレッド {who} からのメッセージ]\n{text}"),
+    match PromptLanguage::of(text) {
+        PromptLanguage::English => format!("[Message from thread {who}]\n{text}"),
+        PromptLanguage::Japanese => format!("[スレッド {who} からのメッセージ]\n{text}"),
     }
 }

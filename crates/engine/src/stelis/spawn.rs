@@ -7,22 +7,22 @@
 //! A fork of a spawned thread shares every entry with the thread it left, the share included, so it sees what that one sees.
 //! It has an anchor of its own, is held by no process, and where the thread it left had ended it goes on from before that.
 
-use super::anchor::Tale;
-use super::finish::{Finish, Finished, Retold, Telling, Written, is_passed_over};
+use super::anchor::AnchorFacts;
+use super::finish::{ChronicleBy, ChronicleDraft, Finish, Finished, RetoldChronicle, is_passed_over};
 use super::{ANCHOR_CAP, anchor};
-use crate::condense::Language;
+use crate::condense::PromptLanguage;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::share::{Moments, check_room, most, recut};
-use crate::thread::{Staged, Thread, Work};
-use komado_core::admit::Refusal;
+use crate::share::{SliceMoments, check_room, most, recut};
+use crate::thread::{Staged, StagedBatch, Thread};
+use komado_core::admit::EntryRefusal;
 use komado_core::journal::{Anchor, Entry, Ratio, Setup, Share, Slice};
 use komado_core::ladder::Blocks;
 use komado_core::share::{Shares, windows};
-use komado_core::slice::{Cut, Tools, counted, cut};
-use komado_core::thread::{Branch, Header, Moment, Status, branch};
+use komado_core::slice::{SliceCut, SliceTools, counted, cut};
+use komado_core::thread::{Branch, Header, Moment, ThreadStatus, branch};
 use komado_core::{Kind, Seq, SessionId, Span, ThreadId, View};
-use komado_store::{Error as StoreError, Mode, Which};
+use komado_store::{BranchFilter, Error as StoreError, OpenMode};
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,7 +49,7 @@ pub struct Spawn {
     /// The prompt for the chronicle, which tells at its end what was done.
     pub chronicle_prompt: Option<String>,
     /// The language of its anchor; that of the label or of the conversation when there is none.
-    pub language: Option<Language>,
+    pub language: Option<PromptLanguage>,
     /// Most tokens of its anchor.
     pub anchor_cap: u64,
 }
@@ -93,7 +93,7 @@ impl<'e> Thread<'e> {
         store.put_branch(&row)?;
         self.commit(anchor)?;
         store.spawn(&header)?;
-        let child = engine.open_as_left(&header.session, &header.thread, Mode::Write)?;
+        let child = engine.open_as_left(&header.session, &header.thread, OpenMode::Write)?;
         let mut child = child.on_open_calls(self.on_open_calls).clipping(self.clip());
         child.begin(share, spawn.setup.clone())?;
         store.put_branch(&Branch { told: true, ..row })?;
@@ -112,7 +112,7 @@ impl<'e> Thread<'e> {
     }
 
     /// Decides everything about a child, and writes nothing: its header, its share, and the parent's batch with the anchor.
-    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<(Header, Share, Work)> {
+    fn plan_child(&self, spawn: &Spawn, held_by: Option<String>) -> Result<(Header, Share, StagedBatch)> {
         let above = self.share()?;
         let depth = u32::try_from(above.as_ref().map_or(0, Share::depth)).unwrap_or(u32::MAX);
         if depth >= spawn.max_depth {
@@ -128,7 +128,7 @@ impl<'e> Thread<'e> {
             label: spawn.label.clone(),
             timestamp: self.engine().now(),
         };
-        let tale = Tale::begun(&header);
+        let tale = AnchorFacts::begun(&header);
         let (cap, needed) = (spawn.anchor_cap, tale.least(language, self.meter()));
         if needed > cap {
             return Err(Error::AnchorCap { cap, needed });
@@ -199,7 +199,7 @@ impl<'e> Thread<'e> {
             head: heading(parent.id(), language),
             tokens: 0,
         });
-        share.slices = counted(self.source(), self.meter(), &share, Tools::Offered)?;
+        share.slices = counted(self.source(), self.meter(), &share, SliceTools::Offered)?;
         Ok(share)
     }
 
@@ -208,7 +208,7 @@ impl<'e> Thread<'e> {
         let session = self.session();
         let mut taken: BTreeSet<ThreadId> =
             self.store().threads(session)?.into_iter().map(|header| header.thread).collect();
-        taken.extend(self.store().branches(session, Which::All)?.into_iter().map(|row| row.thread));
+        taken.extend(self.store().branches(session, BranchFilter::All)?.into_iter().map(|row| row.thread));
         if let Some(name) = wanted {
             if taken.contains(name) {
                 return Err(komado_store::Error::ThreadExists(session.clone(), name.clone()).into());
@@ -227,23 +227,23 @@ impl<'e> Thread<'e> {
     }
 
     /// A Japanese label decides; else what the user said last does.
-    fn language_of(&self, spawn: &Spawn) -> Result<Language> {
-        let label = spawn.label.as_deref().map(Language::of);
+    fn language_of(&self, spawn: &Spawn) -> Result<PromptLanguage> {
+        let label = spawn.label.as_deref().map(PromptLanguage::of);
         Ok(match (spawn.language, label) {
             (Some(language), _) => language,
-            (None, Some(Language::Japanese)) => Language::Japanese,
+            (None, Some(PromptLanguage::Japanese)) => PromptLanguage::Japanese,
             _ => self.speaks()?,
         })
     }
 
     /// The language that the user spoke last.
-    pub(super) fn speaks(&self) -> Result<Language> {
+    pub(super) fn speaks(&self) -> Result<PromptLanguage> {
         let words = self.last_words(|kind| kind == Kind::User)?;
-        Ok(words.map_or(Language::English, |words| Language::of(&words)))
+        Ok(words.map_or(PromptLanguage::English, |words| PromptLanguage::of(&words)))
     }
 
     /// The language of the anchor at `seq`; that of `child`'s user where it is none.
-    fn anchor_language(&self, seq: Seq, child: &Thread<'_>) -> Result<Language> {
+    fn anchor_language(&self, seq: Seq, child: &Thread<'_>) -> Result<PromptLanguage> {
         match self.record(seq)?.entry {
             Entry::Anchor(anchor) => Ok(anchor::language(&anchor.text)),
             _ => child.speaks(),
@@ -251,11 +251,11 @@ impl<'e> Thread<'e> {
     }
 
     /// A new anchor for a child that goes by `header`, in the language of the one at `before`: its number, and the batch.
-    fn staged_anchor(&self, header: &Header, before: Seq, child: &Thread<'_>) -> Result<(Seq, Work)> {
+    fn staged_anchor(&self, header: &Header, before: Seq, child: &Thread<'_>) -> Result<(Seq, StagedBatch)> {
         let language = self.anchor_language(before, child)?;
         let cap = anchor::cap(child.share()?.as_ref());
         let mut staged = self.stage();
-        let seq = push_anchor(&mut staged, &Tale::begun(header), language, self, cap)?;
+        let seq = push_anchor(&mut staged, &AnchorFacts::begun(header), language, self, cap)?;
         Ok((seq, staged.finish()))
     }
 
@@ -267,8 +267,8 @@ impl<'e> Thread<'e> {
         setup: Option<&Setup>,
     ) -> Result<Vec<Slice>> {
         let Some(share) = above else { return Ok(Vec::new()) };
-        let own = Tools::above(self.view().own_setup(self.source())?.as_ref());
-        let tools = if own == Tools::Left { own } else { Tools::above(setup) };
+        let own = SliceTools::above(self.view().own_setup(self.source())?.as_ref());
+        let tools = if own == SliceTools::Left { own } else { SliceTools::above(setup) };
         // A fork sees the anchor of the thread it left in brief; its children see its own so.
         let share = Share { thread: self.id().clone(), ..share };
         Ok(counted(staged.source(), self.meter(), &share, tools)?)
@@ -281,7 +281,7 @@ impl<'e> Thread<'e> {
         share: &Share,
         at: Seq,
         spawn: &Spawn,
-        language: Language,
+        language: PromptLanguage,
     ) -> Result<Slice> {
         let mut ratios: Vec<Ratio> = share.slices.iter().map(|slice| slice.ratio).collect();
         ratios.push(spawn.ratio);
@@ -291,13 +291,13 @@ impl<'e> Thread<'e> {
             _ => 0,
         };
         let within = |thread: &ThreadId| share.is_within(thread) || thread == self.id();
-        let wanted = Cut {
+        let wanted = SliceCut {
             thread: self.id(),
             at,
             ratio: spawn.ratio,
             most: most(protected, spawn.buffer),
             head: heading(self.id(), language),
-            tools: Tools::above(spawn.setup.as_ref()),
+            tools: SliceTools::above(spawn.setup.as_ref()),
             within: &within,
         };
         Ok(cut(staged.source(), self.meter(), wanted)??)
@@ -307,8 +307,8 @@ impl<'e> Thread<'e> {
 /// Appends the anchor of a new child; gives its number.
 pub(super) fn push_anchor(
     staged: &mut Staged<'_>,
-    tale: &Tale,
-    language: Language,
+    tale: &AnchorFacts,
+    language: PromptLanguage,
     parent: &Thread<'_>,
     cap: u64,
 ) -> Result<Seq> {
@@ -324,14 +324,14 @@ pub(super) fn push_anchor(
 }
 
 /// Says, before a slice, whose it is.
-fn heading(thread: &ThreadId, language: Language) -> String {
+fn heading(thread: &ThreadId, language: PromptLanguage) -> String {
     match language {
-        Language::English => {
+        PromptLanguage::English => {
             format!(
                 "[From thread {thread}, which this work was started from. It stays in view here; an @N in it is {thread}@N.]"
             )
         }
-        Language::Japanese => {
+        PromptLanguage::Japanese => {
             format!(
                 "[以下は、この作業の元になったスレッド {thread} の内容です。ここでは常に表示されます。その中の @N は {thread}@N です。]"
             )
@@ -347,7 +347,7 @@ fn row(header: &Header, share: &Share) -> Branch {
         parent: header.parent.as_ref().map(|moment| moment.thread.clone()),
         depth: u32::try_from(share.depth()).unwrap_or(u32::MAX),
         window_ratio: share.slices.last().map_or(1.0, |slice| slice.ratio.get()),
-        status: Status::Active,
+        status: ThreadStatus::Active,
         label: header.label.clone(),
         chronicle_summary: None,
         held_by: share.held_by.clone(),
@@ -363,12 +363,12 @@ impl Thread<'_> {
         let at = header.base_seq();
         if View::fold(self.source(), at)?.share().is_none() {
             let why = "the thread began after that; name a later entry";
-            return Err(Refusal::NoEntry { seq: at, why }.into());
+            return Err(EntryRefusal::NoEntry { seq: at, why }.into());
         }
         let engine = self.engine();
         self.free_name(Some(&header.thread))?;
         let mut above = engine
-            .open_as_left(self.session(), &parent.thread, Mode::Write)
+            .open_as_left(self.session(), &parent.thread, OpenMode::Write)
             .map_err(|error| self.parent_away(error, &parent.thread))?;
         let (seq, work) = above.staged_anchor(&header, parent.seq, self)?;
         header.parent = Some(Moment { thread: parent.thread.clone(), seq });
@@ -377,7 +377,7 @@ impl Thread<'_> {
         self.store().put_branch(&row)?;
         above.commit(work)?;
         self.store().spawn(&header)?;
-        let mut fork = engine.open_as_left(self.session(), &header.thread, Mode::Write)?;
+        let mut fork = engine.open_as_left(self.session(), &header.thread, OpenMode::Write)?;
         fork.begin_fork()?;
         drop(fork);
         above.tend()?;
@@ -431,7 +431,7 @@ impl<'e> Child<'e> {
     pub fn end(mut self, parent: &mut Thread<'_>, mut finish: Finish<'_>) -> Result<Finished> {
         let wordless = finish.telling.check().err().map(|why| why.to_string());
         if wordless.is_some() {
-            finish.telling = Telling::Digest;
+            finish.telling = ChronicleBy::Digest;
         }
         let finished = self.thread.finish(finish)?;
         self.is_held = false;
@@ -462,7 +462,7 @@ impl<'e> Child<'e> {
         let (id, thread) = (self.thread.session().clone(), self.thread.id().clone());
         let (engine, calls, clip) = (self.thread.engine(), self.thread.on_open_calls, self.thread.clip());
         drop(self);
-        Ok(engine.open_as_left(&id, &thread, Mode::Write)?.on_open_calls(calls).clipping(clip))
+        Ok(engine.open_as_left(&id, &thread, OpenMode::Write)?.on_open_calls(calls).clipping(clip))
     }
 
     /// Says that nobody holds the thread any more.
@@ -506,7 +506,7 @@ impl Drop for Child<'_> {
 
 /// How a thread goes on.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Resume {
+pub struct ResumeChild {
     /// The model's window, in tokens as the session counts them.
     pub window: u64,
     /// Share of the window kept free for what no counter sees.
@@ -515,7 +515,7 @@ pub struct Resume {
     pub ratio: Option<Ratio>,
 }
 
-impl Resume {
+impl ResumeChild {
     /// In a window of `window` tokens, with the usual buffer.
     pub const fn new(window: u64) -> Self {
         Self { window, buffer: 0.1, ratio: None }
@@ -526,7 +526,7 @@ impl Engine {
     /// Ends or pauses a spawned thread and tells its parent. One that lost its holder is broken off already by being opened,
     /// and refused here.
     pub fn finish_child(&self, id: &SessionId, thread: &ThreadId, finish: Finish<'_>) -> Result<Finished> {
-        let mut child = self.open(id, thread, Mode::Write)?;
+        let mut child = self.open(id, thread, OpenMode::Write)?;
         let parent = Self::parent_of(&child)?;
         let finished = child.finish(finish)?;
         drop(child);
@@ -540,10 +540,10 @@ impl Engine {
 
     /// Lets a spawned thread go on that was paused, broken off or ended, be it days ago: it sees what the threads above it
     /// see now. From then on nobody holds it. Gives the entry of its new share.
-    pub fn resume_child(&self, id: &SessionId, thread: &ThreadId, resume: &Resume) -> Result<Seq> {
-        let mut child = self.open_as_left(id, thread, Mode::Write)?;
+    pub fn resume_child(&self, id: &SessionId, thread: &ThreadId, resume: &ResumeChild) -> Result<Seq> {
+        let mut child = self.open_as_left(id, thread, OpenMode::Write)?;
         let parent = Self::parent_of(&child)?;
-        let above = self.open_as_left(id, &parent, Mode::Read)?;
+        let above = self.open_as_left(id, &parent, OpenMode::Read)?;
         if !above.status()?.is_open() {
             return Err(Error::ParentEnded { thread: thread.to_string(), parent: parent.to_string() });
         }
@@ -562,7 +562,7 @@ impl Engine {
     fn anchor_again(&self, child: &Thread<'_>) -> Result<()> {
         let parent = Self::parent_of(child)?;
         let mut above = self
-            .open_as_left(child.session(), &parent, Mode::Write)
+            .open_as_left(child.session(), &parent, OpenMode::Write)
             .map_err(|error| child.parent_away(error, &parent))?;
         let Some(first) = above.anchor_of(child.header())? else { return Ok(()) };
         let (_, work) = above.staged_anchor(child.header(), first, child)?;
@@ -573,14 +573,19 @@ impl Engine {
     }
 
     /// Writes the chronicle of a spawned thread anew, by hand or by a summariser; its parent's anchor follows.
-    pub fn write_chronicle(&self, id: &SessionId, thread: &ThreadId, telling: Telling<'_>) -> Result<Retold> {
-        let mut child = self.open_as_left(id, thread, Mode::Write)?;
+    pub fn write_chronicle(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        telling: ChronicleBy<'_>,
+    ) -> Result<RetoldChronicle> {
+        let mut child = self.open_as_left(id, thread, OpenMode::Write)?;
         let parent = Self::parent_of(&child)?;
-        let partial = child.status()? != Status::Completed;
-        let Written { chronicle, declined } = child.write_story(telling, partial)?;
+        let partial = child.status()? != ThreadStatus::Completed;
+        let ChronicleDraft { chronicle, declined } = child.write_story(telling, partial)?;
         let Some(chronicle) = chronicle else {
             let why = "nothing was said in the thread that could be told; write the chronicle yourself";
-            return Err(Refusal::NoEffect { why }.into());
+            return Err(EntryRefusal::NoEffect { why }.into());
         };
         child.put_row()?;
         child.append(Entry::Chronicle(chronicle.clone()))?;
@@ -588,13 +593,13 @@ impl Engine {
         child.settle()?;
         drop(child);
         self.tell_parent(id, &parent)?;
-        Ok(Retold { chronicle, declined })
+        Ok(RetoldChronicle { chronicle, declined })
     }
 }
 
 impl Thread<'_> {
     /// Goes on after a close, with slices cut from the present of the threads above.
-    fn go_on(&mut self, resume: &Resume) -> Result<Seq> {
+    fn go_on(&mut self, resume: &ResumeChild) -> Result<Seq> {
         let share = self.resumed_share(resume)?;
         self.put_row()?;
         let mut staged = match self.reopened()? {
@@ -610,7 +615,7 @@ impl Thread<'_> {
     }
 
     /// The share with which the thread goes on; refused, before anything is written, when it would have no room.
-    fn resumed_share(&self, resume: &Resume) -> Result<Share> {
+    fn resumed_share(&self, resume: &ResumeChild) -> Result<Share> {
         let name = self.id().to_string();
         let Some(share) = self.share()? else { return Err(self.shareless()) };
         if self.view().closed().is_none() && share.held_by.is_none() {
@@ -622,7 +627,8 @@ impl Thread<'_> {
         }
         let shares = Shares::of(&share, resume.window);
         let (view, source) = (self.view(), self.source());
-        share.slices = recut(view, source, self.meter(), &share, &shares, resume.buffer, Moments::Present)?;
+        share.slices =
+            recut(view, source, self.meter(), &share, &shares, resume.buffer, SliceMoments::Present)?;
         check_room(&share, resume.window, resume.buffer)?;
         Ok(share)
     }

@@ -8,7 +8,7 @@
 //! it says in its own journal what became of that child. The mark in the table is for the child's parent alone.
 
 use super::anchor;
-use super::anchor::Tale;
+use super::anchor::AnchorFacts;
 use super::finish::{Finish, unless_passed_over};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -16,26 +16,26 @@ use crate::lineage;
 use crate::thread::Thread;
 use komado_core::journal::{Anchor, Chronicle, Entry, Ratio};
 use komado_core::share::Shares;
-use komado_core::thread::{Branch, Header, Moment, Status, branch};
-use komado_core::view::Piece;
+use komado_core::thread::{Branch, Header, Moment, ThreadStatus, branch};
+use komado_core::view::ViewPiece;
 use komado_core::{Kind, Seq, SessionId, Span, ThreadId};
-use komado_store::{Error as StoreError, Journal, Mode, Which};
+use komado_store::{BranchFilter, Error as StoreError, Journal, OpenMode};
 use std::collections::BTreeSet;
 
 /// A child that was looked after.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tended {
+pub struct TendedChild {
     /// The child.
     pub thread: ThreadId,
     /// Where it is in its life.
-    pub status: Status,
+    pub status: ThreadStatus,
     /// The entry that changed what its anchor says; none when that was right already, or when a rewind left no anchor.
     pub seq: Option<Seq>,
 }
 
 /// An anchor in the part that a fork shares, which says that its child has not ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Elder {
+pub(crate) struct SharedAnchor {
     child: ThreadId,
     first: Seq,
     /// The last entry of the child that was looked at.
@@ -44,7 +44,7 @@ pub(crate) struct Elder {
 
 impl Thread<'_> {
     /// Brings the anchors of children in line with their journals. Cheap when there is nothing to tell.
-    pub fn tend(&mut self) -> Result<Vec<Tended>> {
+    pub fn tend(&mut self) -> Result<Vec<TendedChild>> {
         self.check_writer()?;
         let mut own = self.unsettled()?;
         if self.recover_own(&own)? {
@@ -60,7 +60,7 @@ impl Thread<'_> {
 
     /// The rows of children that someone has to look after.
     fn unsettled(&self) -> Result<Vec<Branch>> {
-        let mut rows = self.store().branches(self.session(), Which::Unsettled)?;
+        let mut rows = self.store().branches(self.session(), BranchFilter::Unsettled)?;
         rows.retain(|row| row.parent.as_ref() == Some(self.id()));
         Ok(rows)
     }
@@ -70,7 +70,7 @@ impl Thread<'_> {
         let mut found = false;
         for row in rows.iter().filter(|row| row.held_by.is_some() && row.status.is_open()) {
             // Refused at once while its holder lives; nothing of it is read then.
-            let free = self.store().open(&row.session, &row.thread, Mode::Write).map(drop);
+            let free = self.store().open(&row.session, &row.thread, OpenMode::Write).map(drop);
             let recovered = free.map_err(Error::from).and_then(|()| self.engine().recover_one(row));
             found |= unless_passed_over(recovered)?.flatten().is_some();
         }
@@ -79,7 +79,7 @@ impl Thread<'_> {
 
     /// Brings the anchors in line that this fork shares with the thread it left. Those that say that a child has ended are
     /// not looked at again.
-    fn tend_shared(&mut self) -> Result<Vec<Tended>> {
+    fn tend_shared(&mut self) -> Result<Vec<TendedChild>> {
         let mut tended = Vec::new();
         for mut elder in self.elders()? {
             tended.extend(unless_passed_over(self.tend_elder(&mut elder))?.flatten());
@@ -93,8 +93,8 @@ impl Thread<'_> {
         Ok(tended)
     }
 
-    fn tend_elder(&mut self, elder: &mut Elder) -> Result<Option<Tended>> {
-        let journal = self.store().open(self.session(), &elder.child, Mode::Read)?;
+    fn tend_elder(&mut self, elder: &mut SharedAnchor) -> Result<Option<TendedChild>> {
+        let journal = self.store().open(self.session(), &elder.child, OpenMode::Read)?;
         let last = journal.last();
         // One without a share is for its parent to put right.
         if last == 0 || elder.seen == Some(last) {
@@ -106,12 +106,12 @@ impl Thread<'_> {
         };
         elder.seen = Some(last);
         let status = branch(journal.header(), &*journal)?.status;
-        Ok(Some(Tended { thread: elder.child.clone(), status, seq: Some(seq) }))
+        Ok(Some(TendedChild { thread: elder.child.clone(), status, seq: Some(seq) }))
     }
 
     /// The anchors of others' children in the shared part of a fork that say that the child has not ended. The headers are
     /// read once; later only what is known to be open is looked at.
-    fn elders(&mut self) -> Result<Vec<Elder>> {
+    fn elders(&mut self) -> Result<Vec<SharedAnchor>> {
         if self.header().base.is_none() {
             return Ok(Vec::new());
         }
@@ -119,7 +119,7 @@ impl Thread<'_> {
             return Ok(known.clone());
         }
         let mut found = Vec::new();
-        if !self.store().branches(self.session(), Which::All)?.is_empty() {
+        if !self.store().branches(self.session(), BranchFilter::All)?.is_empty() {
             let headers = self.store().threads(self.session())?;
             let now = Moment { thread: self.id().clone(), seq: self.last() };
             let before = &lineage::line(&headers, now)[1..];
@@ -127,7 +127,7 @@ impl Thread<'_> {
                 let Some(Moment { thread, seq }) = &header.parent else { continue };
                 let is_shared = before.iter().any(|line| line.thread == *thread && *seq <= line.seq);
                 if is_shared && self.says_open(*seq)? {
-                    found.push(Elder { child: header.thread.clone(), first: *seq, seen: None });
+                    found.push(SharedAnchor { child: header.thread.clone(), first: *seq, seen: None });
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Thread<'_> {
             return Ok(false);
         }
         Ok(match self.record(self.view().anchor(first))?.entry {
-            Entry::Anchor(anchor) => Status::from(anchor.ending).is_open(),
+            Entry::Anchor(anchor) => ThreadStatus::from(anchor.ending).is_open(),
             _ => false,
         })
     }
@@ -156,9 +156,9 @@ impl Thread<'_> {
     pub(crate) fn check_anchors(&self, hide: &[Span]) -> Result<()> {
         for piece in self.view().pieces() {
             let run = match *piece {
-                Piece::Run(run) => run,
-                Piece::Replaced { seq, .. } => Span::new(seq, seq),
-                Piece::Shown { .. } => continue,
+                ViewPiece::Run(run) => run,
+                ViewPiece::Replaced { seq, .. } => Span::new(seq, seq),
+                ViewPiece::Shown { .. } => continue,
             };
             for span in hide.iter().filter(|span| span.meets(run)) {
                 for seq in span.from.max(run.from)..=span.to.min(run.to) {
@@ -183,8 +183,8 @@ impl Thread<'_> {
     }
 
     /// Looks after one child; `None` when nothing is left of it.
-    fn tend_one(&mut self, row: &Branch) -> Result<Option<Tended>> {
-        let journal = match self.store().open(&row.session, &row.thread, Mode::Read) {
+    fn tend_one(&mut self, row: &Branch) -> Result<Option<TendedChild>> {
+        let journal = match self.store().open(&row.session, &row.thread, OpenMode::Read) {
             Ok(journal) => journal,
             Err(StoreError::NoThread(..)) => return self.complete_spawn(row),
             Err(error) => return Err(error.into()),
@@ -202,17 +202,17 @@ impl Thread<'_> {
         let told = !status.is_open() || self.status()?.is_open();
         self.store().put_branch(&Branch { told, ..now })?;
         // Who ends a child marks its row after the journal; that mark must not be lost under ours.
-        let last = self.store().open(&row.session, &row.thread, Mode::Read)?.last();
+        let last = self.store().open(&row.session, &row.thread, OpenMode::Read)?.last();
         if last != journal.last() {
             return self.tend_one(row);
         }
-        Ok(Some(Tended { thread: row.thread.clone(), status, seq }))
+        Ok(Some(TendedChild { thread: row.thread.clone(), status, seq }))
     }
 
     /// Says in the anchor what the child's journal says, if it says something else.
     fn say_anchor(&mut self, first: Seq, journal: &dyn Journal) -> Result<Option<Seq>> {
         let Entry::Anchor(now) = self.record(self.view().anchor(first))?.entry else { return Ok(None) };
-        let tale = Tale::of(journal)?;
+        let tale = AnchorFacts::of(journal)?;
         let text = tale.full(anchor::language(&now.text), self.meter(), tale.cap);
         if now.text == text && now.ending == tale.ending() {
             return Ok(None);
@@ -234,7 +234,7 @@ impl Thread<'_> {
     }
 
     /// A child whose journal was never begun: what its anchor promised is made, and broken off at once.
-    fn complete_spawn(&mut self, row: &Branch) -> Result<Option<Tended>> {
+    fn complete_spawn(&mut self, row: &Branch) -> Result<Option<TendedChild>> {
         let Some(seq) = self.find_anchor(&row.thread)? else {
             self.store().drop_branch(&row.session, &row.thread)?;
             return Ok(None);
@@ -252,8 +252,8 @@ impl Thread<'_> {
     }
 
     /// A child that has a journal and nothing in it.
-    fn end_unbegun(&mut self, row: &Branch) -> Result<Option<Tended>> {
-        let mut child = self.engine().open_as_left(&row.session, &row.thread, Mode::Write)?;
+    fn end_unbegun(&mut self, row: &Branch) -> Result<Option<TendedChild>> {
+        let mut child = self.engine().open_as_left(&row.session, &row.thread, OpenMode::Write)?;
         child.break_off_unbegun(self, row)?;
         drop(child);
         self.tend_one(row)
@@ -279,7 +279,7 @@ impl Thread<'_> {
 impl Engine {
     /// Lets a thread look after its children, unless someone else writes it: then they do, later. True when it did.
     pub(crate) fn tell_parent(&self, id: &SessionId, parent: &ThreadId) -> Result<bool> {
-        let opened = unless_passed_over(self.open_as_left(id, parent, Mode::Write))?;
+        let opened = unless_passed_over(self.open_as_left(id, parent, OpenMode::Write))?;
         let Some(mut parent) = opened else { return Ok(false) };
         parent.tend()?;
         parent.settle()?;
@@ -308,7 +308,7 @@ pub(super) const ABOVE_ENDED: &str = "the thread above it ended";
 
 /// A thread that lost its holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recovered {
+pub struct RecoveredThread {
     /// The thread.
     pub thread: ThreadId,
     /// Who had held it; nobody, for one that was left under a thread that ended.
@@ -320,14 +320,14 @@ pub struct Recovered {
 impl Engine {
     /// Breaks off the threads of processes that ended, and tells their parents. [`Engine::open`] does it when it opens to
     /// write.
-    pub fn recover(&self, id: &SessionId) -> Result<Vec<Recovered>> {
-        let rows = self.store().branches(id, Which::Unsettled)?;
+    pub fn recover(&self, id: &SessionId) -> Result<Vec<RecoveredThread>> {
+        let rows = self.store().branches(id, BranchFilter::Unsettled)?;
         self.recover_rows(&rows)
     }
 
     /// Looks after the session of a thread that was just opened for writing; it knows then what was broken off.
     pub(crate) fn look_after(&self, opened: &mut Thread<'_>) -> Result<()> {
-        let rows = self.store().branches(opened.session(), Which::Unsettled)?;
+        let rows = self.store().branches(opened.session(), BranchFilter::Unsettled)?;
         if rows.is_empty() && opened.header().base.is_none() {
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl Engine {
                 opened.recovered.push(recovered);
             }
             if let (0, Some(moment)) = (opened.last(), opened.header().parent.clone()) {
-                let parent = self.open_as_left(opened.session(), &moment.thread, Mode::Read)?;
+                let parent = self.open_as_left(opened.session(), &moment.thread, OpenMode::Read)?;
                 opened.break_off_unbegun(&parent, row)?;
             }
         }
@@ -346,7 +346,7 @@ impl Engine {
         opened.tend().map(|_| ())
     }
 
-    fn recover_rows(&self, rows: &[Branch]) -> Result<Vec<Recovered>> {
+    fn recover_rows(&self, rows: &[Branch]) -> Result<Vec<RecoveredThread>> {
         let mut recovered = Vec::new();
         // Those further down first: what they did is part of what the ones above tell.
         for row in rows.iter().rev().filter(|row| row.parent.is_some()) {
@@ -354,7 +354,7 @@ impl Engine {
         }
         let Some(id) = rows.first().map(|row| &row.session) else { return Ok(recovered) };
         // Parents are opened for a moment, and only where there is something to tell.
-        let untold = self.store().branches(id, Which::Unsettled)?.into_iter().filter(|row| !row.told);
+        let untold = self.store().branches(id, BranchFilter::Unsettled)?.into_iter().filter(|row| !row.told);
         let parents: BTreeSet<ThreadId> = untold.filter_map(|row| row.parent).collect();
         for parent in &parents {
             unless_passed_over(self.tell_parent(id, parent))?;
@@ -362,11 +362,11 @@ impl Engine {
         Ok(recovered)
     }
 
-    pub(super) fn recover_one(&self, row: &Branch) -> Result<Option<Recovered>> {
+    pub(super) fn recover_one(&self, row: &Branch) -> Result<Option<RecoveredThread>> {
         if !row.status.is_open() {
             return Ok(None);
         }
-        let thread = self.open_as_left(&row.session, &row.thread, Mode::Read)?;
+        let thread = self.open_as_left(&row.session, &row.thread, OpenMode::Read)?;
         if !thread.status()?.is_open() {
             thread.put_row()?;
             return Ok(None);
@@ -375,7 +375,7 @@ impl Engine {
             return Ok(None);
         }
         // Refused while its holder lives.
-        let mut thread = self.open_as_left(&row.session, &row.thread, Mode::Write)?;
+        let mut thread = self.open_as_left(&row.session, &row.thread, OpenMode::Write)?;
         if !self.is_left(&thread)? {
             return Ok(None);
         }
@@ -394,17 +394,17 @@ impl Engine {
             return Ok(true);
         }
         let Some(moment) = &thread.header().parent else { return Ok(false) };
-        let parent = self.open_as_left(thread.session(), &moment.thread, Mode::Read)?;
+        let parent = self.open_as_left(thread.session(), &moment.thread, OpenMode::Read)?;
         Ok(!parent.status()?.is_open())
     }
 }
 
 /// Ends a thread that is left.
-fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
+fn break_off(thread: &mut Thread<'_>) -> Result<RecoveredThread> {
     let held_by = thread.share()?.and_then(|share| share.held_by);
     let why = if held_by.is_some() { GONE } else { ABOVE_ENDED };
     let chronicle = thread.finish(Finish::aborted(Some(why.to_owned())))?.chronicle;
-    Ok(Recovered { thread: thread.id().clone(), held_by, chronicle })
+    Ok(RecoveredThread { thread: thread.id().clone(), held_by, chronicle })
 }
 
 // The threads of a session as a tree, in numbers, to be drawn.
@@ -414,20 +414,20 @@ fn break_off(thread: &mut Thread<'_>) -> Result<Recovered> {
 
 /// The threads of a session.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Tree {
+pub struct SessionTree {
     /// The session.
     pub session: SessionId,
     /// The root first, then its forks.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ThreadNode>,
 }
 
 /// One thread.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Node {
+pub struct ThreadNode {
     /// Its header; `base` says what it was forked from.
     pub header: Header,
     /// Where it is in its life.
-    pub status: Status,
+    pub status: ThreadStatus,
     /// How far below the root it is.
     pub depth: u32,
     /// What it has of its parent's window; none for a thread that was not spawned.
@@ -456,10 +456,10 @@ pub struct Node {
 
 impl Engine {
     /// The threads of a session. Shares are those of `window`, or of the window each thread was spawned in.
-    pub fn tree(&self, id: &SessionId, window: Option<u64>) -> Result<Tree> {
+    pub fn tree(&self, id: &SessionId, window: Option<u64>) -> Result<SessionTree> {
         let headers = self.store().threads(id)?;
         let nodes = self.nodes(id, &headers, None, window)?;
-        Ok(Tree { session: id.clone(), nodes })
+        Ok(SessionTree { session: id.clone(), nodes })
     }
 
     /// The threads that were spawned from `parent`, forks beside what they left.
@@ -469,12 +469,12 @@ impl Engine {
         headers: &[Header],
         parent: Option<&Thread<'_>>,
         window: Option<u64>,
-    ) -> Result<Vec<Node>> {
+    ) -> Result<Vec<ThreadNode>> {
         let name = parent.map(Thread::id);
         let own = |header: &&Header| header.parent.as_ref().map(|moment| &moment.thread) == name;
         let mut nodes = Vec::new();
         for header in headers.iter().filter(own) {
-            let thread = self.open_as_left(id, &header.thread, Mode::Read)?;
+            let thread = self.open_as_left(id, &header.thread, OpenMode::Read)?;
             let mut node = node(&thread, parent, window)?;
             node.children = self.nodes(id, headers, Some(&thread), window)?;
             nodes.push(node);
@@ -483,20 +483,20 @@ impl Engine {
     }
 }
 
-impl Tree {
+impl SessionTree {
     /// The node of a thread.
-    pub fn node(&self, thread: &ThreadId) -> Option<&Node> {
+    pub fn node(&self, thread: &ThreadId) -> Option<&ThreadNode> {
         find(&self.nodes, thread)
     }
 }
 
-fn find<'a>(nodes: &'a [Node], thread: &ThreadId) -> Option<&'a Node> {
+fn find<'a>(nodes: &'a [ThreadNode], thread: &ThreadId) -> Option<&'a ThreadNode> {
     nodes.iter().find_map(|node| {
         if node.header.thread == *thread { Some(node) } else { find(&node.children, thread) }
     })
 }
 
-fn node(thread: &Thread<'_>, parent: Option<&Thread<'_>>, window: Option<u64>) -> Result<Node> {
+fn node(thread: &Thread<'_>, parent: Option<&Thread<'_>>, window: Option<u64>) -> Result<ThreadNode> {
     let (view, share) = (thread.view(), thread.share()?);
     let chronicle = match view.chronicle() {
         Some(seq) => match thread.record(seq)?.entry {
@@ -508,7 +508,7 @@ fn node(thread: &Thread<'_>, parent: Option<&Thread<'_>>, window: Option<u64>) -
     let said = parent.map(|parent| shown_anchor(parent, thread.header())).transpose()?.flatten();
     let window = window.or(share.as_ref().map(|share| share.window));
     let shares = share.as_ref().zip(window).map(|(share, window)| Shares::of(share, window));
-    Ok(Node {
+    Ok(ThreadNode {
         header: thread.header().clone(),
         status: thread.status()?,
         depth: share.as_ref().map_or(0, |share| u32::try_from(share.depth()).unwrap_or(u32::MAX)),

@@ -3,9 +3,9 @@
 use crate::bars::room::{Room, counted, everywhere, setup, user};
 use crate::bars::talk::{Dice, budget, exchange, fit, read, session};
 use komado_core::Meter;
-use komado_core::budget::{Preset, Rule};
+use komado_core::budget::{BudgetRule, Preset};
 use komado_engine::Error;
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
 
 /// Bar 1.
@@ -142,9 +142,9 @@ fn a_budget_is_never_made_without_a_window() {
     for preset in Preset::ALL {
         let budget = budget(preset, 0);
         assert_eq!((budget.window, budget.usable, budget.reserve), (0, 0, 0));
-        assert_eq!(root.will_manage(&budget).rule, Rule::HardGate);
+        assert_eq!(root.will_manage(&budget).rule, BudgetRule::HardGate);
         let mut by = ByDigest::new(root.meter());
-        let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+        let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
         let Err(Error::Floor(floor)) = root.plan(&mut ladder) else { panic!("{}", preset.name()) };
         assert_eq!(floor.most, 0);
         assert!(floor.to_string().starts_with("the window holds 0 tokens at most"), "{floor}");

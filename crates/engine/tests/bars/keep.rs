@@ -4,10 +4,10 @@ use crate::bars::room::{Room, call, calls, check, everywhere, model, result, see
 use crate::bars::talk::{budget, edit, exchange, fit, fit_by, prose, read, request, said, session};
 use komado_core::budget::Preset;
 use komado_core::journal::{EditKind, ShowKind};
-use komado_core::message::Part;
+use komado_core::message::MessagePart;
 use komado_core::{Meter, Seq, Span};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
 use komado_testkit::Scripted;
 
@@ -26,8 +26,11 @@ fn survives(room: &Room, preset: Preset) {
     exchange(&mut root, 1, 20);
     let pin = root.say(user("never use unsafe")).unwrap();
     root.pin(pin).unwrap();
-    root.say(calls(vec![Part::text("the rules"), call("rules", "read_file", r#"{"path":"RULES.md"}"#)]))
-        .unwrap();
+    root.say(calls(vec![
+        MessagePart::text("the rules"),
+        call("rules", "read_file", r#"{"path":"RULES.md"}"#),
+    ]))
+    .unwrap();
     let rules = root.say(result("rules", &prose(77, 60))).unwrap();
     root.pin(rules).unwrap();
     let begun = request(&root);
@@ -95,7 +98,7 @@ fn three_summaries(
 }
 
 /// The condensations among what was done.
-fn condensed(fitted: &komado_engine::fit::Fitted) -> Option<Seq> {
+fn condensed(fitted: &komado_engine::fit::FitResult) -> Option<Seq> {
     fitted.done.iter().find(|done| done.edit.kind == EditKind::Condense).map(|done| done.seq)
 }
 
@@ -157,7 +160,8 @@ fn a_fact_that_every_summary_forgets_is_still_in_the_ledger_after_the_third() {
 fn what_is_to_be_kept_word_for_word_is_carried_from_summary_to_summary() {
     let room = Room::memory();
     let mut root = room.root(&session(&room, Meter::O200k));
-    let settings = Settings { retain_prompt: Some("Keep tickets.".into()), ..Settings::default() };
+    let settings =
+        CondenseSettings { retain_prompt: Some("Keep tickets.".into()), ..CondenseSettings::default() };
     let mut first = true;
     three_summaries(&mut root, works, |root, _| {
         let keeps = if std::mem::take(&mut first) { "<retain>- ticket: 猫-7741</retain>" } else { "" };
@@ -195,7 +199,7 @@ fn reading_with_a_small_window_and_appending_keeps_the_whole_history() {
         let looking = room.look(&id, "root");
         let small = budget(Preset::Komado, 3_000);
         let mut by = ByDigest::new(looking.meter());
-        let mut ladder = Ladder { budget: small.clone(), settings: Settings::default(), by: &mut by };
+        let mut ladder = Ladder { budget: small.clone(), settings: CondenseSettings::default(), by: &mut by };
         assert!(!looking.plan(&mut ladder).unwrap().done.is_empty());
         assert_eq!((request(&looking), looking.last()), (whole.clone(), last));
         drop(looking);

@@ -4,12 +4,12 @@ use crate::bars::room::{Room, call, calls, everywhere, model, result, user};
 use crate::bars::talk::{budget, check_order, exchange, fit, prose, request, session};
 use komado_core::Meter;
 use komado_core::budget::Preset;
-use komado_core::message::Part;
+use komado_core::message::MessagePart;
 use komado_engine::Thread;
 
 /// A model calls a tool that prints `text`.
 fn prints(root: &mut Thread<'_>, id: &str, text: &str) {
-    root.say(calls(vec![Part::text("running"), call(id, "run", r#"{"cmd":"make"}"#)])).unwrap();
+    root.say(calls(vec![MessagePart::text("running"), call(id, "run", r#"{"cmd":"make"}"#)])).unwrap();
     root.say(result(id, text)).unwrap();
 }
 

@@ -2,14 +2,14 @@
 
 use crate::bars::room::{Room, call, calls, check, meta, model, result, user};
 use komado_core::budget::{Budget, Preset};
-use komado_core::grammar::{self, Shape};
+use komado_core::grammar::{self, MessageShape};
 use komado_core::journal::{Edit, Entry};
 use komado_core::message::Message;
-use komado_core::openai::{self, Blobs};
+use komado_core::openai::{self, BlobReader};
 use komado_core::{Meter, Seq, SessionId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings, Summariser};
-use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::condense::{ByDigest, CondenseSettings, Summariser};
+use komado_engine::fit::{FitResult, Ladder};
 use std::io::{self, Write};
 
 /// The same numbers every time, and no two alike.
@@ -65,13 +65,13 @@ pub(crate) fn budget(preset: Preset, window: u64) -> Budget {
 }
 
 /// Fits with the digest, checks the journal, and gives what was done.
-pub(crate) fn fit(thread: &mut Thread<'_>, budget: &Budget) -> Fitted {
+pub(crate) fn fit(thread: &mut Thread<'_>, budget: &Budget) -> FitResult {
     let mut by = ByDigest::new(thread.meter());
     fit_by(thread, budget, &mut by)
 }
 
-pub(crate) fn fit_by(thread: &mut Thread<'_>, budget: &Budget, by: &mut dyn Summariser) -> Fitted {
-    let mut ladder = Ladder { budget: budget.clone(), settings: Settings::default(), by };
+pub(crate) fn fit_by(thread: &mut Thread<'_>, budget: &Budget, by: &mut dyn Summariser) -> FitResult {
+    let mut ladder = Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by };
     let fitted = thread.fit(&mut ladder).unwrap();
     check(thread);
     assert!(thread.view().tokens() <= budget.usable, "{} of {}", thread.view().tokens(), budget.usable);
@@ -86,7 +86,7 @@ pub(crate) fn request(thread: &Thread<'_>) -> Vec<String> {
         let mut line = Vec::new();
         openai::write(message, &mut Named, &mut line).unwrap();
         lines.push(String::from_utf8(line).unwrap());
-        shapes.push(Shape::of(message));
+        shapes.push(MessageShape::of(message));
         Ok(())
     };
     thread.view().pour(thread.source(), &mut pour).unwrap();
@@ -100,7 +100,7 @@ pub(crate) fn request(thread: &Thread<'_>) -> Vec<String> {
 pub(crate) fn check_order(thread: &Thread<'_>) {
     let mut shapes = Vec::new();
     let mut pour = |_: Seq, message: &Message| -> komado_store::Result<()> {
-        shapes.push(Shape::of(message));
+        shapes.push(MessageShape::of(message));
         Ok(())
     };
     thread.view().pour(thread.source(), &mut pour).unwrap();
@@ -109,7 +109,7 @@ pub(crate) fn check_order(thread: &Thread<'_>) {
 
 struct Named;
 
-impl Blobs for Named {
+impl BlobReader for Named {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(id.as_bytes())
     }

@@ -2,7 +2,7 @@
 
 use crate::bars::kit::{WINDOW, begun, called, check_tree, sees, status};
 use crate::bars::room::{everywhere, model, user, words};
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Bar 11.
@@ -22,7 +22,7 @@ fn a_panic_inside_a_nested_child_leaves_a_consistent_tree_and_the_parent_goes_on
         }));
         assert!(panicked.is_err());
         for thread in ["stelis_1", "stelis_1_1", "stelis_1_1_1"] {
-            assert_eq!(status(room, &id, thread), Status::Aborted);
+            assert_eq!(status(room, &id, thread), ThreadStatus::Aborted);
         }
         root.tend().unwrap();
         root.say(model("and on")).unwrap();

@@ -2,12 +2,12 @@
 
 use crate::bars::room::{Room, call, calls, everywhere, model, result, setup, user, words};
 use crate::bars::talk::{Dice, budget, check_order, exchange, fit, fit_by, prose, read, request, session};
-use komado_core::budget::{Policy, Preset, Rule};
+use komado_core::budget::{BudgetRule, Policy, Preset};
 use komado_core::journal::EditKind;
 use komado_core::ladder::Rung;
-use komado_core::message::Part;
+use komado_core::message::MessagePart;
 use komado_core::{Meter, Span};
-use komado_engine::condense::Settings;
+use komado_engine::condense::CondenseSettings;
 use komado_engine::fit::Ladder;
 use komado_engine::{OnOpenCalls, Thread};
 use komado_testkit::Scripted;
@@ -28,7 +28,7 @@ fn goes_on(root: &mut Thread<'_>, dice: &mut Dice, n: u64) {
         }
         3 => {
             // A call that is interrupted: the next to speak answers it.
-            root.say(calls(vec![Part::text("wait"), call("x", "sleep", "{}")])).unwrap();
+            root.say(calls(vec![MessagePart::text("wait"), call("x", "sleep", "{}")])).unwrap();
             root.say(user("stop that")).unwrap();
         }
         4 => {
@@ -156,7 +156,7 @@ fn truncation_after_a_condensation_counts_only_what_is_visible() {
     let large = budget(Preset::Seed002, 100_000);
     let mut by =
         Scripted::new(root.meter()).says("<summary>forty messages about the parser and its buffer</summary>");
-    let mut ladder = Ladder { budget: large, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget: large, settings: CondenseSettings::default(), by: &mut by };
     root.condense_now(&mut ladder).unwrap();
     (45..=51).for_each(|n| say(&mut root, n));
     // The first, the summary, three that were kept, seven new ones.
@@ -166,7 +166,7 @@ fn truncation_after_a_condensation_counts_only_what_is_visible() {
     let budget = komado_core::budget::Budget::new(policy, window, &[]);
     let mut by = Scripted::new(root.meter()).fails("out of order");
     let fitted = fit_by(&mut root, &budget, &mut by);
-    assert_eq!(fitted.verdict.rule, Rule::HardGate);
+    assert_eq!(fitted.verdict.rule, BudgetRule::HardGate);
     let [done] = &fitted.done[..] else { panic!("{fitted:?}") };
     assert_eq!((done.rung, done.edit.kind), (Rung::Truncate, EditKind::Truncate));
     // Half of the eleven after the first, an even number: four leave, one marker comes.

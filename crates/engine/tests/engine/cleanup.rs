@@ -3,8 +3,8 @@
 use crate::engine::room::{Room, call, calls, everywhere, meta, model, result_with_output, user};
 use komado_core::SessionId;
 use komado_core::session::State;
-use komado_engine::cleanup::{Cleaned, Run};
-use komado_store::{Query, Swept};
+use komado_engine::cleanup::{CleanupMode, CleanupResult};
+use komado_store::{BlobSweep, SessionQuery};
 
 const FAR: &str = "2025-01-01T00:00:00Z";
 
@@ -30,12 +30,12 @@ fn all_states(room: &Room) {
     engine.create(&queued).unwrap();
 }
 
-fn names(cleaned: &Cleaned) -> Vec<&str> {
+fn names(cleaned: &CleanupResult) -> Vec<&str> {
     cleaned.sessions.iter().map(|session| session.meta.uuid.as_str()).collect()
 }
 
 fn left(room: &Room) -> Vec<String> {
-    room.engine.store().sessions(&Query::default()).unwrap().into_iter().map(|s| s.meta.uuid).collect()
+    room.engine.store().sessions(&SessionQuery::default()).unwrap().into_iter().map(|s| s.meta.uuid).collect()
 }
 
 #[test]
@@ -44,14 +44,17 @@ fn only_what_has_ended_goes_and_a_dry_run_tells_the_same_and_changes_nothing() {
         all_states(room);
         let before = left(room);
         let mut told = Vec::new();
-        let dry = room.engine.cleanup(FAR, Run::Dry, |session| told.push(session.meta.uuid.clone())).unwrap();
+        let dry = room
+            .engine
+            .cleanup(FAR, CleanupMode::Dry, |session| told.push(session.meta.uuid.clone()))
+            .unwrap();
         assert_eq!(names(&dry), ["completed", "failed", "stopped"]);
         assert_eq!(told, names(&dry));
         assert_eq!(left(room), before);
-        let real = room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap();
+        let real = room.engine.cleanup(FAR, CleanupMode::Real, |_| {}).unwrap();
         assert_eq!(names(&real), names(&dry));
         assert_eq!(left(room), ["queued", "running", "paused", "resumed"]);
-        assert_eq!(names(&room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap()), Vec::<&str>::new());
+        assert_eq!(names(&room.engine.cleanup(FAR, CleanupMode::Real, |_| {}).unwrap()), Vec::<&str>::new());
         let states: Vec<State> = left(room)
             .iter()
             .map(|name| room.engine.session(&SessionId::new(name.as_str()).unwrap()).unwrap().status)
@@ -69,7 +72,7 @@ fn what_ended_later_than_the_limit_stays() {
         all_states(room);
         let failed = room.engine.session(&SessionId::new("failed").unwrap()).unwrap();
         let at = failed.completed_at.unwrap();
-        let cleaned = room.engine.cleanup(&at, Run::Real, |_| {}).unwrap();
+        let cleaned = room.engine.cleanup(&at, CleanupMode::Real, |_| {}).unwrap();
         assert_eq!(names(&cleaned), ["completed"]);
     });
 }
@@ -90,18 +93,21 @@ fn blobs_of_what_stays_go_only_when_nothing_names_them() {
         }
         room.engine.complete(&ids[0], None).unwrap();
         let early = "2000-01-01T00:00:00Z";
-        let dry = room.engine.cleanup(early, Run::Dry, |_| {}).unwrap();
-        assert_eq!((dry.sessions.len(), dry.swept), (0, Swept { blobs: 1, bytes: 8 }));
-        assert_eq!(room.engine.cleanup(early, Run::Dry, |_| {}).unwrap().swept, dry.swept);
-        assert_eq!(room.engine.cleanup(early, Run::Real, |_| {}).unwrap().swept, dry.swept);
-        assert_eq!(room.engine.cleanup(early, Run::Real, |_| {}).unwrap().swept, Swept::default());
+        let dry = room.engine.cleanup(early, CleanupMode::Dry, |_| {}).unwrap();
+        assert_eq!((dry.sessions.len(), dry.swept), (0, BlobSweep { blobs: 1, bytes: 8 }));
+        assert_eq!(room.engine.cleanup(early, CleanupMode::Dry, |_| {}).unwrap().swept, dry.swept);
+        assert_eq!(room.engine.cleanup(early, CleanupMode::Real, |_| {}).unwrap().swept, dry.swept);
+        assert_eq!(
+            room.engine.cleanup(early, CleanupMode::Real, |_| {}).unwrap().swept,
+            BlobSweep::default()
+        );
         for id in &ids {
             for blob in room.engine.named_blobs(id).unwrap() {
                 room.engine.store().blob(id, &blob).unwrap();
             }
         }
         // A session that goes on may be about to name it.
-        assert_eq!(room.engine.sweep(&ids[1], Run::Dry).unwrap().blobs, 1);
+        assert_eq!(room.engine.sweep(&ids[1], CleanupMode::Dry).unwrap().blobs, 1);
     });
 }
 
@@ -119,14 +125,14 @@ fn more_sessions_than_a_page_are_all_found() {
     }
     let mut seen = std::collections::HashSet::new();
     room.engine
-        .each_session(Query::default(), |session| {
+        .each_session(SessionQuery::default(), |session| {
             assert!(seen.insert(session.meta.uuid.clone()), "{} twice", session.meta.uuid);
             Ok(())
         })
         .unwrap();
     assert_eq!(seen.len(), total);
-    assert_eq!(room.engine.cleanup(FAR, Run::Dry, |_| {}).unwrap().sessions.len(), 1_100);
-    assert_eq!(room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap().sessions.len(), 1_100);
+    assert_eq!(room.engine.cleanup(FAR, CleanupMode::Dry, |_| {}).unwrap().sessions.len(), 1_100);
+    assert_eq!(room.engine.cleanup(FAR, CleanupMode::Real, |_| {}).unwrap().sessions.len(), 1_100);
     assert_eq!(left(&room).len(), 100);
 }
 
@@ -140,8 +146,8 @@ fn one_session_that_cannot_be_removed_does_not_keep_the_others() {
     }
     let b = SessionId::new("b").unwrap();
     let held =
-        room.engine.open(&b, &crate::engine::room::thread_id("root"), komado_store::Mode::Amend).unwrap();
-    let cleaned = room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap();
+        room.engine.open(&b, &crate::engine::room::thread_id("root"), komado_store::OpenMode::Amend).unwrap();
+    let cleaned = room.engine.cleanup(FAR, CleanupMode::Real, |_| {}).unwrap();
     assert_eq!(names(&cleaned), ["a", "c"]);
     assert_eq!(cleaned.failed.len(), 1);
     assert!(
@@ -150,5 +156,5 @@ fn one_session_that_cannot_be_removed_does_not_keep_the_others() {
         cleaned.failed
     );
     drop(held);
-    assert_eq!(names(&room.engine.cleanup(FAR, Run::Real, |_| {}).unwrap()), ["b"]);
+    assert_eq!(names(&room.engine.cleanup(FAR, CleanupMode::Real, |_| {}).unwrap()), ["b"]);
 }

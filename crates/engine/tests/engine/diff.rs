@@ -1,10 +1,10 @@
 //! What two views do not share.
 
 use crate::engine::room::{call, calls, everywhere, model, result, thread_id, user};
-use komado_core::view::What;
+use komado_core::view::ItemSource;
 use komado_core::{Seq, Span};
 use komado_engine::Thread;
-use komado_engine::diff::{Change, diff};
+use komado_engine::diff::{ViewChange, diff};
 
 fn told(a: (&Thread<'_>, Seq), b: (&Thread<'_>, Seq)) -> String {
     let (before, after) = (a.0.view_at(a.1).unwrap(), b.0.view_at(b.1).unwrap());
@@ -12,13 +12,13 @@ fn told(a: (&Thread<'_>, Seq), b: (&Thread<'_>, Seq)) -> String {
     let changes = diff((&before, a.0.source()), (&after, b.0.source()), shared).unwrap();
     let told = changes.iter().map(|change| {
         let (sign, item) = match change {
-            Change::Gone(item) => ('-', item),
-            Change::New(item) => ('+', item),
+            ViewChange::Gone(item) => ('-', item),
+            ViewChange::New(item) => ('+', item),
         };
         let mark = match item.what {
-            What::Said(_) => "",
-            What::Shown => "s",
-            What::Replaced(_) => "r",
+            ItemSource::Said(_) => "",
+            ItemSource::Shown => "s",
+            ItemSource::Replaced(_) => "r",
         };
         format!("{sign}{}{mark}", item.seq)
     });

@@ -5,10 +5,10 @@ use crate::engine::room::{Room, everywhere, meta, result, thread_id, user, words
 use crate::engine::story::tell;
 use komado_core::SessionId;
 use komado_core::journal::Entry;
-use komado_core::message::{Outcome, OutputRef, Part, Role};
+use komado_core::message::{MessagePart, OutputRef, Role, ToolOutcome};
 use komado_core::session::State;
 use komado_core::thread::{Branch, Header, Moment};
-use komado_store::Which;
+use komado_store::BranchFilter;
 use std::io::Read;
 
 /// The session as an export.
@@ -155,8 +155,8 @@ fn an_output_that_was_never_here_does_not_keep_a_session_from_leaving() {
         let mut root = room.root(&id);
         root.say(crate::engine::room::calls(vec![crate::engine::room::call("a", "read", "{}")])).unwrap();
         let output_ref = Some(OutputRef { id: "elsewhere.txt".into(), byte_size: None, line_count: None });
-        let outcome = Outcome { output_ref, ..crate::engine::room::outcome("a", None, "head") };
-        root.say(komado_core::Message::of(Role::Tool, vec![Part::Result(outcome)])).unwrap();
+        let outcome = ToolOutcome { output_ref, ..crate::engine::room::outcome("a", None, "head") };
+        root.say(komado_core::Message::of(Role::Tool, vec![MessagePart::Result(outcome)])).unwrap();
         root.say(user("go on")).unwrap();
         drop(root);
         let bytes = export(room, &id);
@@ -188,7 +188,7 @@ fn an_interrupted_call_travels_as_what_it_is() {
 
 /// The rows of a session's threads; whether a parent was told is found out by who opens it.
 fn rows(room: &Room, id: &SessionId) -> Vec<Branch> {
-    let rows = room.engine.store().branches(id, Which::All).unwrap();
+    let rows = room.engine.store().branches(id, BranchFilter::All).unwrap();
     rows.into_iter().map(|row| Branch { told: false, ..row }).collect()
 }
 
@@ -204,7 +204,7 @@ fn threads_below_threads_travel_whole_with_their_rows_and_the_words_that_wait() 
         assert_eq!(rows(room, &id), rows(&first, &id));
         let shape: Vec<_> = rows(room, &id).iter().map(|row| (row.thread.to_string(), row.depth)).collect();
         assert_eq!(shape, [("stelis_1".into(), 1), ("stelis_2".into(), 1), ("stelis_1_1".into(), 2)]);
-        assert!(room.engine.store().branches(&id, Which::All).unwrap().iter().all(|row| !row.told));
+        assert!(room.engine.store().branches(&id, BranchFilter::All).unwrap().iter().all(|row| !row.told));
         let waits = |room: &Room, name: &str| room.engine.store().mail(&id, &thread_id(name)).unwrap();
         assert_eq!(waits(room, "stelis_2"), waits(&first, "stelis_2"));
         assert_eq!((waits(room, "stelis_2").len(), waits(room, "stelis_1").len()), (1, 0));

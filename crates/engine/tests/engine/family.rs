@@ -5,10 +5,10 @@ use crate::engine::room::{Room, call, calls, model, result_with_output, setup, t
 use crate::engine::story::SECRET;
 use komado_core::SessionId;
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry, Ratio, Share};
-use komado_core::slice::{Cut, Tools, cut};
+use komado_core::slice::{SliceCut, SliceTools, cut};
 use komado_core::thread::{Branch, Header, Moment, branch};
 use komado_engine::Thread;
-use komado_store::{Mail, Mode};
+use komado_store::{OpenMode, ThreadMail};
 
 /// Tells the story of the family in session `name`; the secret stands in every kind of entry.
 pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
@@ -36,7 +36,7 @@ pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
     sibling.say(user("something else")).unwrap();
     for text in [format!("the parser is done, key {SECRET}"), "and the windmill turns".to_owned()] {
         let seq = child.append(Entry::Tell { to: thread_id("stelis_2"), text }).unwrap();
-        let mail = Mail { from: thread_id("stelis_1"), seq };
+        let mail = ThreadMail { from: thread_id("stelis_1"), seq };
         room.engine.store().post(&id, &thread_id("stelis_2"), &mail).unwrap();
     }
     let heard = child.last() - 1;
@@ -57,7 +57,7 @@ pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
 }
 
 fn row(room: &Room, id: &SessionId, header: &Header) -> Branch {
-    let journal = room.engine.store().open(id, &header.thread, Mode::Read).unwrap();
+    let journal = room.engine.store().open(id, &header.thread, OpenMode::Read).unwrap();
     branch(header, &*journal).unwrap()
 }
 
@@ -85,13 +85,13 @@ fn spawn(room: &Room, parent: &mut Thread<'_>, name: &str) -> u32 {
     let mut slices =
         parent.view().share_in(parent.source()).unwrap().map_or(Vec::new(), |share| share.slices);
     let line: Vec<_> = slices.iter().map(|slice| slice.thread.clone()).collect();
-    let part = Cut {
+    let part = SliceCut {
         thread: &above,
         at: anchor,
         ratio: Ratio::new(0.8).unwrap(),
         most: 10_000,
         head: format!("[{above} {SECRET}]"),
-        tools: Tools::Offered,
+        tools: SliceTools::Offered,
         within: &|thread| thread.as_str() == name || line.contains(thread),
     };
     slices.push(cut(parent.source(), parent.meter(), part).unwrap().unwrap());

@@ -2,11 +2,11 @@
 
 use crate::engine::room::{Room, call, calls, holder, meta, model, result, setup, thread_id, used, user};
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Part, Role};
+use komado_core::message::{ImageSource, Message, MessagePart, Role};
 use komado_core::{Seq, SessionId, Span, ThreadId, View};
-use komado_engine::redact::What;
+use komado_engine::redact::RedactTarget;
 use komado_engine::{Engine, Result, Thread};
-use komado_store::{FileStore, Mode, Query, Store};
+use komado_store::{FileStore, OpenMode, SessionQuery, Store};
 use komado_testkit::Faulty;
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ fn step(
 
 fn picture() -> Message {
     let source = ImageSource::Url { url: "data:image/png;base64,AAEC".into() };
-    Message::of(Role::User, vec![Part::text("look"), Part::Image { source, detail: None }])
+    Message::of(Role::User, vec![MessagePart::text("look"), MessagePart::Image { source, detail: None }])
 }
 
 fn work(engine: &Engine, id: &SessionId, told: &mut Told) -> Result<()> {
     engine.create(&meta(id.as_str(), "2024-01-15T10:00:00Z"))?;
-    let mut root = engine.open(id, &ThreadId::root(), Mode::Write)?;
+    let mut root = engine.open(id, &ThreadId::root(), OpenMode::Write)?;
     step(&mut root, told, |t| t.set_up(setup("Be kind.")))?;
     step(&mut root, told, |t| t.say(picture()))?;
     step(&mut root, told, |t| t.reply(calls(vec![call("a", "f", "{}"), call("b", "f", "{}")]), used(5, 5)))?;
@@ -49,14 +49,14 @@ fn work(engine: &Engine, id: &SessionId, told: &mut Told) -> Result<()> {
     step(&mut root, told, |t| Ok(t.say_all(vec![(user("x"), None), (model("y"), None)])?[1]))?;
     root.fork(5, thread_id("f"), None)?;
     drop(root);
-    let mut fork = engine.open(id, &thread_id("f"), Mode::Write)?;
+    let mut fork = engine.open(id, &thread_id("f"), OpenMode::Write)?;
     step(&mut fork, told, |t| t.say(user("another way")))?;
     fork.settle()?;
     drop(fork);
     engine.pause(id, None)?;
     engine.complete(id, Some("done".into()))?;
     engine.resume(id)?;
-    engine.redact(id, &What::Matching(regex::Regex::new("kind").unwrap()), "r")?;
+    engine.redact(id, &RedactTarget::Matching(regex::Regex::new("kind").unwrap()), "r")?;
     engine.fail(id, "why")?;
     engine.resume(id)?;
     Ok(())
@@ -69,20 +69,20 @@ fn examine(engine: &Engine, id: &SessionId, told: &Told) {
         return;
     }
     for header in engine.store().threads(id).unwrap() {
-        let thread = engine.open(id, &header.thread, Mode::Read).unwrap();
+        let thread = engine.open(id, &header.thread, OpenMode::Read).unwrap();
         assert_eq!(thread.view(), &View::fold(thread.source(), thread.last()).unwrap());
         for seq in 1..=thread.last() {
             assert_eq!(thread.record(seq).unwrap().seq, seq);
         }
     }
     for (thread, seq) in told {
-        engine.open(id, thread, Mode::Read).unwrap().record(*seq).unwrap();
+        engine.open(id, thread, OpenMode::Read).unwrap().record(*seq).unwrap();
     }
     match engine.resume(id) {
         Ok(_) => {}
         Err(error) => assert!(error.to_string().contains("nothing to resume"), "{error}"),
     }
-    let mut root = engine.open(id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = engine.open(id, &ThreadId::root(), OpenMode::Write).unwrap();
     let seq = root.say(user("on we go")).unwrap();
     assert!(matches!(root.record(seq).unwrap().entry, Entry::Message(..)));
     if root.view_at(seq - 1).unwrap().open().calls.is_empty() {
@@ -148,7 +148,7 @@ fn an_import_that_fails_anywhere_leaves_nothing_behind() {
             break;
         }
         if done.is_err() {
-            assert_eq!(other.engine.store().sessions(&Query::default()).unwrap().len(), 0, "call {n}");
+            assert_eq!(other.engine.store().sessions(&SessionQuery::default()).unwrap().len(), 0, "call {n}");
         }
         n += 1;
     }
@@ -162,7 +162,7 @@ fn an_append_reads_the_row_once_and_writes_once() {
     let store = Arc::new(Faulty::new(FileStore::new(dir.path(), holder()), 0));
     let engine = room.engine_on(Arc::clone(&store) as Arc<dyn Store>);
     let id = engine.create(&meta("s", "2024-01-15T10:00:00Z")).unwrap();
-    let mut root = engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     root.say(user("hello")).unwrap();
     root.settle().unwrap();
     assert_eq!(store.rows_and_appends(), (1, 1));

@@ -11,8 +11,8 @@ use crate::engine::room::{Room, call, calls, check, model, result, user};
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::{Seq, SessionId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings, Summariser};
-use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::condense::{ByDigest, CondenseSettings, Summariser};
+use komado_engine::fit::{FitResult, Ladder};
 
 /// A text of `tokens` tokens that begins with `name`.
 fn text(name: &str, tokens: usize) -> String {
@@ -60,8 +60,8 @@ fn ours(change: impl FnOnce(&mut Policy)) -> Budget {
     Budget::new(policy, 10_000, &[])
 }
 
-fn fit_by(root: &mut Thread<'_>, budget: &Budget, by: &mut dyn Summariser) -> Fitted {
-    let mut ladder = Ladder { budget: budget.clone(), settings: Settings::default(), by };
+fn fit_by(root: &mut Thread<'_>, budget: &Budget, by: &mut dyn Summariser) -> FitResult {
+    let mut ladder = Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by };
     let fitted = root.fit(&mut ladder).unwrap();
     check(root);
     explained(&fitted, root);
@@ -69,13 +69,13 @@ fn fit_by(root: &mut Thread<'_>, budget: &Budget, by: &mut dyn Summariser) -> Fi
 }
 
 /// With the digest.
-fn fit(root: &mut Thread<'_>, budget: &Budget) -> Fitted {
+fn fit(root: &mut Thread<'_>, budget: &Budget) -> FitResult {
     let mut by = ByDigest::new(root.meter());
     fit_by(root, budget, &mut by)
 }
 
 /// Every edit says by which rule, from how much to how much, and in which window.
-fn explained(fitted: &Fitted, root: &Thread<'_>) {
+fn explained(fitted: &FitResult, root: &Thread<'_>) {
     let mut tokens = fitted.verdict.tokens;
     for done in &fitted.done {
         let cause = &done.edit.cause;

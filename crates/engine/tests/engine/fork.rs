@@ -112,7 +112,7 @@ fn forks_share_blobs_and_a_blob_that_only_a_fork_names_is_kept() {
         a.say(result_with_output(room, &id, "d", "head", b"only the fork's")).unwrap();
         let blobs = room.engine.named_blobs(&id).unwrap();
         assert_eq!(blobs.len(), 2);
-        let swept = room.engine.sweep(&id, komado_engine::cleanup::Run::Real).unwrap();
+        let swept = room.engine.sweep(&id, komado_engine::cleanup::CleanupMode::Real).unwrap();
         assert_eq!(swept.blobs, 0);
         for blob in blobs {
             room.engine.store().blob(&id, &blob).unwrap();

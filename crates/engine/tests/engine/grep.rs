@@ -1,25 +1,25 @@
 //! Searching and paging a stream: numbers, contexts, long lines, ends.
 
-use komado_core::clip::Limits;
-use komado_engine::output::grep::{Pattern, Search, grep};
-use komado_engine::output::read::{Page, read};
-use komado_engine::output::read::{Stretch, line};
-use komado_engine::output::{Error, Reading};
+use komado_core::clip::ClipLimits;
+use komado_engine::output::grep::{GrepPattern, GrepSearch, grep};
+use komado_engine::output::read::{LineStretch, line};
+use komado_engine::output::read::{OutputPage, read};
+use komado_engine::output::{Error, OutputReading};
 use proptest::prelude::*;
 
-fn literal(text: &str) -> Search {
-    Search::of(Pattern::Literal(text.into()))
+fn literal(text: &str) -> GrepSearch {
+    GrepSearch::of(GrepPattern::Literal(text.into()))
 }
 
-fn regex(text: &str) -> Search {
-    Search::of(Pattern::Regex(text.into()))
+fn regex(text: &str) -> GrepSearch {
+    GrepSearch::of(GrepPattern::Regex(text.into()))
 }
 
-fn find(text: impl AsRef<[u8]>, search: &Search) -> Reading {
-    grep(&mut text.as_ref(), search, &Limits::default(), "@1").unwrap()
+fn find(text: impl AsRef<[u8]>, search: &GrepSearch) -> OutputReading {
+    grep(&mut text.as_ref(), search, &ClipLimits::default(), "@1").unwrap()
 }
 
-fn rows(text: impl AsRef<[u8]>, search: &Search) -> String {
+fn rows(text: impl AsRef<[u8]>, search: &GrepSearch) -> String {
     let reading = find(text, search);
     let (rows, _) = reading.text.rsplit_once('\n').unwrap_or(("", &reading.text));
     rows.to_owned()
@@ -29,7 +29,7 @@ const TEN: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
 
 #[test]
 fn matches_and_contexts_are_numbered_merged_and_set_apart() {
-    let around = |before, after| Search { before, after, ..regex("^(two|four|nine)$") };
+    let around = |before, after| GrepSearch { before, after, ..regex("^(two|four|nine)$") };
     assert_eq!(rows(TEN, &around(0, 0)), "2:two\n4:four\n9:nine");
     assert_eq!(rows(TEN, &around(1, 0)), "1-one\n2:two\n3-three\n4:four\n--\n8-eight\n9:nine");
     assert_eq!(rows(TEN, &around(0, 1)), "2:two\n3-three\n4:four\n5-five\n--\n9:nine\n10-ten");
@@ -54,25 +54,29 @@ fn a_text_is_searched_as_it_is_unless_told_otherwise() {
 
 #[test]
 fn what_cannot_be_searched_for_says_why() {
-    let fails = |search: &Search| grep(&mut TEN.as_bytes(), search, &Limits::default(), "@1").unwrap_err();
+    let fails =
+        |search: &GrepSearch| grep(&mut TEN.as_bytes(), search, &ClipLimits::default(), "@1").unwrap_err();
     let bad = fails(&regex("(un"));
     assert!(bad.to_string().contains("(un") && matches!(bad, Error::BadPattern(_)), "{bad}");
     assert!(matches!(fails(&literal("")), Error::NoPattern));
     assert!(matches!(fails(&literal(&"a".repeat(1001))), Error::LongPattern { bytes: 1001, most: 1000 }));
-    assert!(matches!(fails(&Search { offset: 0, ..literal("x") }), Error::LineZero { .. }));
-    assert!(matches!(fails(&Search { max_matches: 0, ..literal("x") }), Error::ShowsNothing { .. }));
-    assert!(matches!(fails(&Search { offset: 11, ..literal("x") }), Error::NoLine { line: 11, lines: 10 }));
+    assert!(matches!(fails(&GrepSearch { offset: 0, ..literal("x") }), Error::LineZero { .. }));
+    assert!(matches!(fails(&GrepSearch { max_matches: 0, ..literal("x") }), Error::ShowsNothing { .. }));
+    assert!(matches!(
+        fails(&GrepSearch { offset: 11, ..literal("x") }),
+        Error::NoLine { line: 11, lines: 10 }
+    ));
 }
 
 #[test]
 fn more_matches_than_wanted_say_how_to_go_on_and_fewer_do_not() {
-    let reading = find(TEN, &Search { max_matches: 2, ..regex("e$") });
+    let reading = find(TEN, &GrepSearch { max_matches: 2, ..regex("e$") });
     assert_eq!(
         reading.text,
         "1:one\n3:three\n[2 matches up to line 3, more follow; read on with tool_output_cache_grep({\"ref_id\":\"@1\",\
          \"pattern\":\"e$\",\"regex\":true,\"max_matches\":2,\"offset\":5})]"
     );
-    let rest = find(TEN, &Search { max_matches: 2, offset: 5, ..regex("e$") });
+    let rest = find(TEN, &GrepSearch { max_matches: 2, offset: 5, ..regex("e$") });
     assert_eq!(rest.text, "5:five\n9:nine\n[2 matches in lines 5 to 10, the end]");
     assert_eq!(rest.next, None);
 }
@@ -87,13 +91,13 @@ fn a_long_line_is_shown_around_each_match_and_says_where_it_stands() {
     assert_eq!(found[0], format!("1:[…29800 characters before…]{}KEY{}[…]", side("あ"), side("い")));
     assert_eq!(found[1], format!("1:[…59803 characters before…]{}KEY{}[…]", side("い"), side("う")));
     assert!(found[2].contains("\"line_number\":1,\"char_offset\":29800,"), "{}", found[2]);
-    let first = find(&text, &Search { max_matches: 1, ..literal("KEY") });
+    let first = find(&text, &GrepSearch { max_matches: 1, ..literal("KEY") });
     assert!(
         first.text.ends_with("\"max_matches\":1,\"offset\":1,\"char_offset\":60003})]"),
         "{}",
         first.text
     );
-    let second = find(&text, &Search { char_offset: 60_003, ..literal("KEY") });
+    let second = find(&text, &GrepSearch { char_offset: 60_003, ..literal("KEY") });
     assert_eq!(second.text.lines().next(), Some(found[1]));
 }
 
@@ -115,9 +119,9 @@ fn a_match_is_found_wherever_a_line_is_parted() {
     assert_eq!(find(&text, &regex("^x")).text.lines().count(), 2, "a line begins once");
     assert_eq!(rows(&text, &regex("d$")).lines().count(), 1, "and ends once");
     assert_eq!(find(&text, &regex("^y|x$")).text, "[no match in lines 1 to 2, the end]");
-    assert!(rows(&text, &Search { before: 1, ..literal("next") }).starts_with("1-xxx"));
+    assert!(rows(&text, &GrepSearch { before: 1, ..literal("next") }).starts_with("1-xxx"));
     assert!(
-        rows(format!("next\n{text}"), &Search { after: 1, max_matches: 1, ..literal("next") })
+        rows(format!("next\n{text}"), &GrepSearch { after: 1, max_matches: 1, ..literal("next") })
             .contains("\n2-xxx")
     );
 }
@@ -145,8 +149,8 @@ fn a_pattern_too_long_to_be_repeated_and_a_row_too_wide_hold_the_bound() {
     let text = format!("{quotes}\n").repeat(3);
     for bytes in [300, 1000, 2000] {
         for max_line_length in [10, 2000, 100_000] {
-            let limits = Limits { max_message_bytes: bytes, max_line_length };
-            let search = Search { max_matches: 1, before: 2, ..literal(&quotes) };
+            let limits = ClipLimits { max_message_bytes: bytes, max_line_length };
+            let search = GrepSearch { max_matches: 1, before: 2, ..literal(&quotes) };
             let reading = grep(&mut text.as_bytes(), &search, &limits, "@1").unwrap();
             assert!(reading.text.len() <= bytes, "{}", reading.text.len());
             assert!(reading.text.starts_with("1:\"\"\""), "{}", &reading.text[..50]);
@@ -158,7 +162,7 @@ fn a_pattern_too_long_to_be_repeated_and_a_row_too_wide_hold_the_bound() {
 #[test]
 fn a_page_of_lines_holds_its_bound_and_cuts_long_ones() {
     let text = format!("short\n{}\nlast", "長".repeat(5000));
-    let reading = read(&mut text.as_bytes(), &Page::default(), &Limits::default(), "@4").unwrap();
+    let reading = read(&mut text.as_bytes(), &OutputPage::default(), &ClipLimits::default(), "@4").unwrap();
     let lines: Vec<&str> = reading.text.lines().collect();
     assert_eq!((lines[0], lines[2]), ("     1\tshort", "     3\tlast"));
     assert!(lines[1].contains("characters left out"));
@@ -167,10 +171,11 @@ fn a_page_of_lines_holds_its_bound_and_cuts_long_ones() {
     );
     assert_eq!(reading.next, None);
     let wide = "w".repeat(1500) + "\n";
-    let reading = read(&mut wide.repeat(100).as_bytes(), &Page::default(), &Limits::default(), "@4").unwrap();
+    let reading =
+        read(&mut wide.repeat(100).as_bytes(), &OutputPage::default(), &ClipLimits::default(), "@4").unwrap();
     assert!(reading.text.len() <= 50 * 1024);
     assert!(reading.next.unwrap().arguments.contains("\"offset\":34,"), "a page ends where the bytes do");
-    let empty = read(&mut &b""[..], &Page::default(), &Limits::default(), "@4").unwrap();
+    let empty = read(&mut &b""[..], &OutputPage::default(), &ClipLimits::default(), "@4").unwrap();
     assert_eq!(empty.text, "[the output is empty]");
 }
 
@@ -180,8 +185,8 @@ fn a_stretch_of_a_line_goes_on_until_the_line_ends() {
     let take = |line_number, char_offset, char_limit| {
         line(
             &mut text.as_bytes(),
-            &Stretch { line_number, char_offset, char_limit },
-            &Limits::default(),
+            &LineStretch { line_number, char_offset, char_limit },
+            &ClipLimits::default(),
             "@4",
         )
     };
@@ -208,7 +213,7 @@ proptest! {
         (before, after) in (0u64..4, 0u64..4),
     ) {
         let text = lines.join("\n");
-        let search = Search { before, after, ..literal("ab") };
+        let search = GrepSearch { before, after, ..literal("ab") };
         let all: Vec<&str> = text.split_inclusive('\n').map(|l| l.trim_end_matches('\n').trim_end_matches('\r')).collect();
         let hits: Vec<usize> = (0..all.len()).filter(|i| all[*i].contains("ab")).collect();
         let hits = &hits[..hits.len().min(50)];

@@ -7,13 +7,13 @@ use komado_core::SessionId;
 use komado_core::session::State;
 use komado_engine::Error;
 use komado_engine::export::unfinished;
-use komado_store::Query;
+use komado_store::SessionQuery;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Refuses `bytes`; nothing is left. Gives the reason.
 fn refused(room: &Room, bytes: &[u8]) -> String {
     let error = room.engine.import(&mut &bytes[..], None, |_| {}).unwrap_err();
-    assert_eq!(room.engine.store().sessions(&Query::default()).unwrap().len(), 0);
+    assert_eq!(room.engine.store().sessions(&SessionQuery::default()).unwrap().len(), 0);
     if room.files.is_some() {
         for half in ["running", "completed"] {
             let left = std::fs::read_dir(room.base().join(half)).map_or(0, Iterator::count);

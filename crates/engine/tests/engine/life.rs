@@ -7,7 +7,7 @@ use komado_core::journal::{Anchor, Ending, Entry};
 use komado_core::session::{Counters, Session, State};
 use komado_core::{SessionId, Span};
 use komado_engine::{Engine, Error};
-use komado_store::{Error as StoreError, Mode, Query};
+use komado_store::{Error as StoreError, OpenMode, SessionQuery};
 
 type End = fn(&Engine, &SessionId) -> komado_engine::Result<Session>;
 
@@ -59,7 +59,7 @@ fn an_ended_session_refuses_writing_and_a_second_end_and_says_what_to_do() {
         for (name, end) in [("c", COMPLETE), ("f", FAIL), ("s", STOP)] {
             let id = begun(room, name);
             end(&room.engine, &id).unwrap();
-            let writing = room.engine.open(&id, &thread_id("root"), Mode::Write).err().unwrap();
+            let writing = room.engine.open(&id, &thread_id("root"), OpenMode::Write).err().unwrap();
             for error in [writing, end(&room.engine, &id).unwrap_err(), PAUSE(&room.engine, &id).unwrap_err()]
             {
                 assert!(matches!(error, Error::Store(StoreError::Ended(..))), "{error}");
@@ -239,7 +239,7 @@ fn the_table_made_again_from_the_folders_has_equal_rows() {
         room.engine.resume(&id).unwrap();
     }
     let rows = |room: &Room| {
-        let mut rows = room.engine.store().sessions(&Query::default()).unwrap();
+        let mut rows = room.engine.store().sessions(&SessionQuery::default()).unwrap();
         // When something last happened to a session that goes on is known to the table alone.
         rows.iter_mut().filter(|row| !row.status.is_ended()).for_each(|row| row.updated_at.clear());
         rows
@@ -263,7 +263,7 @@ fn a_session_whose_row_was_lost_is_found_and_keeps_its_meter() {
     }
     let empty = Room::files();
     empty.session("other");
-    drop(empty.engine.store().sessions(&Query::default()).unwrap());
+    drop(empty.engine.store().sessions(&SessionQuery::default()).unwrap());
     let other = empty.base().join("tasks.db");
     std::fs::copy(other, room.base().join("tasks.db")).unwrap();
     let room = room.again();

@@ -6,16 +6,18 @@ use crate::engine::room::{Room, holder, meta, model, thread_id, user};
 use crate::engine::story::{SECRET, tell};
 use komado_core::SessionId;
 use komado_core::session::{Meta, State};
-use komado_engine::migrate::{Error, Live, Migration, Progress, Seal, Then};
-use komado_engine::redact::What;
-use komado_store::{FileStore, Job, MemoryStore, Mode, Outcome, Query, Stage, Store, Which};
+use komado_engine::migrate::{CopyProgress, Error, LiveSessions, Migration, SessionDigest, SourceJob};
+use komado_engine::redact::RedactTarget;
+use komado_store::{
+    BranchFilter, FileStore, Job, JobOutcome, JobStage, MemoryStore, OpenMode, SessionQuery, Store,
+};
 use komado_testkit::Faulty;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 fn refusing<'s>(from: &'s dyn Store, to: &'s dyn Store) -> Migration<'s> {
-    Migration::new(from, to, Live::Refuse)
+    Migration::new(from, to, LiveSessions::Refuse)
 }
 
 fn copy(from: &Room, to: &Room, id: &SessionId) {
@@ -26,7 +28,7 @@ fn copy(from: &Room, to: &Room, id: &SessionId) {
 fn beside(room: &Room, id: &SessionId) -> Vec<String> {
     let store = room.engine.store();
     let mut all = vec![format!("{:?}", room.engine.session(id).unwrap())];
-    all.push(format!("{:?}", store.branches(id, Which::All).unwrap()));
+    all.push(format!("{:?}", store.branches(id, BranchFilter::All).unwrap()));
     for header in store.threads(id).unwrap() {
         all.push(format!("{:?}", store.mail(id, &header.thread).unwrap()));
     }
@@ -46,7 +48,7 @@ fn stories(room: &Room) -> Vec<SessionId> {
     engine.fail(&all[4], "no space").unwrap();
     engine.resume(&all[4]).unwrap();
     let pattern = regex::Regex::new(&regex::escape(SECRET)).unwrap();
-    engine.redact(&all[5], &What::Matching(pattern), "a secret").unwrap();
+    engine.redact(&all[5], &RedactTarget::Matching(pattern), "a secret").unwrap();
     all.push(family::tell(room, "family"));
     all.push(engine.create(&Meta { queued: true, ..meta("queued", "2024-01-15T10:00:00Z") }).unwrap());
     all
@@ -63,8 +65,8 @@ fn sessions_go_from_files_to_memory_and_on_to_files_as_the_same_bytes() {
             assert_eq!(beside(room, &id), beside(&first, &id), "{id}");
         }
         let moved = refusing(first.engine.store(), last.engine.store()).session(&id, &mut |_| {}).unwrap();
-        assert_eq!((moved.added, moved.rounds), (Progress::default(), 1), "{id} was there already");
-        assert_eq!(Seal::of(first.engine.store(), &id).unwrap(), moved.seal);
+        assert_eq!((moved.added, moved.rounds), (CopyProgress::default(), 1), "{id} was there already");
+        assert_eq!(SessionDigest::of(first.engine.store(), &id).unwrap(), moved.seal);
     }
 }
 
@@ -195,9 +197,9 @@ fn a_session_that_somebody_writes_is_left_or_caught_up_with() {
         ] {
             assert!(matches!(refused, Err(Error::Live { .. })), "{refused:?}");
         }
-        assert!(target.sessions(&Query::default()).unwrap().is_empty());
+        assert!(target.sessions(&SessionQuery::default()).unwrap().is_empty());
         let mut more = 3;
-        let live = Migration::new(source, target, Live::CatchUp { rounds: 9 });
+        let live = Migration::new(source, target, LiveSessions::CatchUp { rounds: 9 });
         let moved = live.session(&id, &mut |_| {
             if more > 0 {
                 more -= 1;
@@ -217,8 +219,8 @@ fn one_who_never_stops_writing_is_told_of_after_some_rounds() {
     let id = from.session("s");
     let mut root = from.root(&id);
     root.say(user("one")).unwrap();
-    let live = Migration::new(from.engine.store(), to.engine.store(), Live::CatchUp { rounds: 3 });
-    let mut more = |_: &Progress| {
+    let live = Migration::new(from.engine.store(), to.engine.store(), LiveSessions::CatchUp { rounds: 3 });
+    let mut more = |_: &CopyProgress| {
         root.say(user("more")).unwrap();
     };
     let why = live.session(&id, &mut more).unwrap_err();
@@ -264,7 +266,7 @@ fn a_folder_that_is_read_is_not_changed() {
         migration.session(id, &mut |_| {}).unwrap();
     }
     migration.lessons().unwrap();
-    migration.jobs(Then::Keep, |_| Ok(true), |_| {}).unwrap();
+    migration.jobs(SourceJob::Keep, |_| Ok(true), |_| {}).unwrap();
     drop(source);
     let mut after = BTreeMap::new();
     files(&base, &mut after);
@@ -285,7 +287,7 @@ fn what_was_moved_is_removed_only_while_it_is_the_same() {
     assert!(!migration.remove(&id, &moved.seal).unwrap());
     let moved = migration.session(&id, &mut |_| {}).unwrap();
     assert!(migration.remove(&id, &moved.seal).unwrap());
-    assert!(from.engine.store().sessions(&Query::default()).unwrap().is_empty());
+    assert!(from.engine.store().sessions(&SessionQuery::default()).unwrap().is_empty());
     assert_eq!(
         migration.verify(&id).unwrap_err().to_string(),
         "there is no session s; `komado sessions` lists them"
@@ -312,20 +314,20 @@ fn jobs_and_lessons_go_along_and_those_that_cannot_are_named() {
     let hour = Duration::from_secs(3600);
     source.take(&holder(), hour).unwrap().unwrap();
     let dead = source.take(&holder(), hour).unwrap().unwrap();
-    source.finish(&dead, &Outcome::Dead { why: "no".into() }).unwrap();
+    source.finish(&dead, &JobOutcome::Dead { why: "no".into() }).unwrap();
     source.learn("m", &mut |_| Some("{\"window\":1}".into())).unwrap();
     source.learn("n", &mut |_| Some("{\"window\":2}".into())).unwrap();
     target.learn("n", &mut |_| Some("{\"window\":3}".into())).unwrap();
     let migration = refusing(source, target);
     let mut left = Vec::new();
     let wanted = |job: &Job| Ok(job.session.as_str() != "other");
-    let new = migration.jobs(Then::Keep, wanted, |job| left.push(job.session.to_string()));
+    let new = migration.jobs(SourceJob::Keep, wanted, |job| left.push(job.session.to_string()));
     assert_eq!((new.unwrap(), left), (3, vec!["held".to_owned()]));
     let there = target.jobs(None, 0).unwrap();
     let jobs: Vec<Job> = there.iter().map(|queued| queued.job.clone()).collect();
     assert_eq!(jobs, [job("dead"), job("one"), job("two")]);
-    assert_eq!((&there[0].stage, there[0].tries, there[0].why.as_deref()), (&Stage::Dead, 1, Some("no")));
-    assert_eq!(migration.jobs(Then::Keep, |_| Ok(true), |_| {}).unwrap(), 1);
+    assert_eq!((&there[0].stage, there[0].tries, there[0].why.as_deref()), (&JobStage::Dead, 1, Some("no")));
+    assert_eq!(migration.jobs(SourceJob::Keep, |_| Ok(true), |_| {}).unwrap(), 1);
     assert_eq!(migration.lessons().unwrap(), 1);
     assert_eq!(target.lesson("n").unwrap().as_deref(), Some("{\"window\":3}"));
 }
@@ -341,7 +343,8 @@ fn a_job_that_was_moved_is_at_the_target_alone() {
     target.enqueue(&Job { key: "another".into(), ..job("j300") }).unwrap();
     let mut left = Vec::new();
     let wanted = |job: &Job| Ok(job.session.as_str() != "j0");
-    let new = refusing(source, target).jobs(Then::Withdraw, wanted, |job| left.push(job.session.to_string()));
+    let new =
+        refusing(source, target).jobs(SourceJob::Withdraw, wanted, |job| left.push(job.session.to_string()));
     assert_eq!((new.unwrap(), left), (447, vec!["j300".to_owned()]));
     let stay: Vec<Job> = source.jobs(None, 0).unwrap().into_iter().map(|queued| queued.job).collect();
     assert_eq!(stay, [job("j0"), job("j300")]);
@@ -358,5 +361,5 @@ fn a_state_that_changed_since_the_last_run_is_brought_along() {
     from.engine.complete(&id, None).unwrap();
     copy(&from, &to, &id);
     assert_eq!(to.engine.session(&id).unwrap(), from.engine.session(&id).unwrap());
-    assert!(to.engine.store().open(&id, &thread_id("root"), Mode::Write).is_err(), "it has ended");
+    assert!(to.engine.store().open(&id, &thread_id("root"), OpenMode::Write).is_err(), "it has ended");
 }

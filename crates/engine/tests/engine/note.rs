@@ -2,12 +2,12 @@
 
 use crate::engine::room::{call, calls, check, everywhere, model, result, user, words};
 use komado_core::journal::Entry;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_engine::Thread;
-use komado_engine::redact::What;
+use komado_engine::redact::RedactTarget;
 
-fn at(node: &str) -> Raw {
-    Raw::parse(format!(r#"{{"node":"{node}"}}"#)).unwrap()
+fn at(node: &str) -> RawJson {
+    RawJson::parse(format!(r#"{{"node":"{node}"}}"#)).unwrap()
 }
 
 fn noted(thread: &Thread<'_>, about: &str) -> Option<(u32, String)> {
@@ -69,9 +69,9 @@ fn a_secret_in_a_note_can_be_taken_out() {
     everywhere(|room| {
         let id = room.session("s");
         let mut root = room.root(&id);
-        root.note("task", Raw::parse(r#"{"vars":{"key":"hunter2"}}"#).unwrap()).unwrap();
+        root.note("task", RawJson::parse(r#"{"vars":{"key":"hunter2"}}"#).unwrap()).unwrap();
         drop(root);
-        let pattern = What::Matching(regex::Regex::new("hunter2").unwrap());
+        let pattern = RedactTarget::Matching(regex::Regex::new("hunter2").unwrap());
         assert_eq!(room.engine.redact(&id, &pattern, "r").unwrap().entries, 1);
         let Entry::Note { about, value } = room.root(&id).record(1).unwrap().entry else { panic!() };
         assert!(about == "task" && !value.get().contains("hunter2"), "{}", value.get());

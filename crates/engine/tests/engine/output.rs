@@ -1,14 +1,14 @@
 //! Long outputs: what is shown of them, where the rest is, and how it is read.
 
 use crate::engine::room::{Room, call, calls, everywhere, outcome, result, result_with_output, user};
-use komado_core::clip::Limits;
+use komado_core::clip::ClipLimits;
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Message, Opaque, Outcome, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
+use komado_core::raw::RawJson;
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::Thread;
-use komado_engine::cleanup::Run;
-use komado_engine::output::{self, Error, Output, Reference, open};
+use komado_engine::cleanup::CleanupMode;
+use komado_engine::output::{self, Error, OutputReference, ToolOutput, open};
 use std::io::Read;
 
 fn log(lines: usize) -> String {
@@ -19,13 +19,13 @@ fn ask(room: &Room, id: &SessionId) {
     room.root(id).say(calls(vec![call("a", "run", "{}")])).unwrap();
 }
 
-fn tool(thread: &Thread<'_>, seq: Seq) -> Outcome {
+fn tool(thread: &Thread<'_>, seq: Seq) -> ToolOutcome {
     let Entry::Message(message, _) = thread.record(seq).unwrap().entry else { panic!("no message") };
     message.outcome().unwrap().clone()
 }
 
-fn shown(outcome: &Outcome) -> String {
-    Message::of(Role::Tool, vec![Part::Result(outcome.clone())]).words()
+fn shown(outcome: &ToolOutcome) -> String {
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome.clone())]).words()
 }
 
 fn whole(thread: &Thread<'_>, reference: &str) -> Vec<u8> {
@@ -88,10 +88,10 @@ fn what_fits_does_not_change_in_any_byte() {
             let mut root = room.root(&id);
             let seq = root.say(result("a", text)).unwrap();
             let said = tool(&root, seq);
-            assert_eq!(said, Outcome { name: Some("run".into()), ..outcome("a", None, text) });
+            assert_eq!(said, ToolOutcome { name: Some("run".into()), ..outcome("a", None, text) });
         }
         assert!(room.engine.named_blobs(&id).unwrap().is_empty());
-        assert_eq!(room.engine.sweep(&id, Run::Dry).unwrap().blobs, 0);
+        assert_eq!(room.engine.sweep(&id, CleanupMode::Dry).unwrap().blobs, 0);
     });
 }
 
@@ -105,7 +105,7 @@ fn an_output_is_kept_once_and_named_by_its_digest() {
             ask(room, &id);
             let mut root = room.root(&id);
             let seq = if turn == 2 {
-                let output = Output { call_id: "a".into(), ..Output::default() };
+                let output = ToolOutput { call_id: "a".into(), ..ToolOutput::default() };
                 root.say_output(&output, &mut text.as_bytes()).unwrap()
             } else {
                 root.say(result("a", &text)).unwrap()
@@ -131,19 +131,23 @@ fn pictures_and_other_parts_stay_where_they_are() {
         ask(room, &id);
         let mut root = room.root(&id);
         let picture =
-            Part::Image { source: ImageSource::Url { url: "https://x/y.png".into() }, detail: None };
-        let odd = Part::Opaque(Opaque {
+            MessagePart::Image { source: ImageSource::Url { url: "https://x/y.png".into() }, detail: None };
+        let odd = MessagePart::Opaque(Opaque {
             dialect: "openai".into(),
-            json: Raw::parse("{\"type\":\"odd\"}").unwrap(),
+            json: RawJson::parse("{\"type\":\"odd\"}").unwrap(),
         });
-        let content = vec![picture.clone(), Part::text(log(3000)), odd.clone(), Part::text("the end")];
+        let content =
+            vec![picture.clone(), MessagePart::text(log(3000)), odd.clone(), MessagePart::text("the end")];
         let seq = root
-            .say(Message::of(Role::Tool, vec![Part::Result(Outcome { content, ..outcome("a", None, "") })]))
+            .say(Message::of(
+                Role::Tool,
+                vec![MessagePart::Result(ToolOutcome { content, ..outcome("a", None, "") })],
+            ))
             .unwrap();
         let said = tool(&root, seq);
         assert_eq!(said.content.len(), 3);
         assert_eq!((&said.content[0], &said.content[2]), (&picture, &odd));
-        let Part::Text { text, .. } = &said.content[1] else { panic!("no text") };
+        let MessagePart::Text { text, .. } = &said.content[1] else { panic!("no text") };
         assert!(text.contains("\nthe end\n["), "both texts are in the view");
         let kept = whole(&root, &said.output_ref.unwrap().id);
         assert_eq!(kept, format!("{}\nthe end", log(3000)).as_bytes());
@@ -196,7 +200,7 @@ fn an_output_streams_in_by_its_own_door() {
         ] {
             ask(room, &id);
             let mut root = room.root(&id);
-            let output = Output { is_error: true, duration_ms: Some(7), ..Output::default() };
+            let output = ToolOutput { is_error: true, duration_ms: Some(7), ..ToolOutput::default() };
             // A reader that gives a byte here and seven there changes nothing.
             let seq = root.say_output(&output, &mut Dribble(&bytes, 0)).unwrap();
             let said = tool(&root, seq);
@@ -209,8 +213,12 @@ fn an_output_streams_in_by_its_own_door() {
             }
         }
         let mut root = room.root(&id);
-        assert!(root.say_output(&Output::default(), &mut log(9001).as_bytes()).is_err(), "no call waits");
-        assert_eq!(room.engine.sweep(&id, Run::Dry).unwrap().blobs, 0, "a refusal leaves nothing behind");
+        assert!(root.say_output(&ToolOutput::default(), &mut log(9001).as_bytes()).is_err(), "no call waits");
+        assert_eq!(
+            room.engine.sweep(&id, CleanupMode::Dry).unwrap().blobs,
+            0,
+            "a refusal leaves nothing behind"
+        );
     });
 }
 
@@ -235,7 +243,7 @@ fn a_reference_survives_export_and_import_and_clean_up() {
         let text = log(5000);
         let seq = room.root(&id).say(result("a", &text)).unwrap();
         room.root(&id).rewind(0).unwrap();
-        assert_eq!(room.engine.sweep(&id, Run::Real).unwrap().blobs, 0, "the journal still names it");
+        assert_eq!(room.engine.sweep(&id, CleanupMode::Real).unwrap().blobs, 0, "the journal still names it");
         let mut export = Vec::new();
         room.engine.export(&id, &mut export, |_| {}).unwrap();
         let other = Room::memory();
@@ -244,7 +252,7 @@ fn a_reference_survives_export_and_import_and_clean_up() {
         let output = tool(&thread, seq).output_ref.unwrap();
         assert_eq!(whole(&thread, &output.id), text.as_bytes());
         other.engine.complete(&copy, None).unwrap();
-        other.engine.cleanup("2000-01-01T00:00:00Z", Run::Real, |_| {}).unwrap();
+        other.engine.cleanup("2000-01-01T00:00:00Z", CleanupMode::Real, |_| {}).unwrap();
         assert_eq!(whole(&other.look(&copy, "root"), &format!("@{seq}")), text.as_bytes());
     });
 }
@@ -299,7 +307,7 @@ fn limits_of_a_thread_hold_for_what_is_read_there() {
     let id = room.session("s");
     ask(&room, &id);
     for bytes in [300, 700, 1024, 4096] {
-        let limits = Limits { max_message_bytes: bytes, max_line_length: 80 };
+        let limits = ClipLimits { max_message_bytes: bytes, max_line_length: 80 };
         let mut root = room.root(&id).clipping(Some(limits));
         let text = format!("{}\n{}", "長".repeat(9000), log(900));
         let seq = root.say(result("a", &text)).unwrap();
@@ -339,12 +347,12 @@ fn the_definitions_are_what_the_tools_take() {
             let mut arguments = serde_json::json!({ "ref_id": "@1", "pattern": "x", "line_number": 1 });
             arguments[name] = serde_json::json!([]);
             let error =
-                output::Request::parse(tool["function"]["name"].as_str().unwrap(), &arguments.to_string());
+                output::OutputCall::parse(tool["function"]["name"].as_str().unwrap(), &arguments.to_string());
             assert!(error.unwrap_err().to_string().contains(&format!("{name} must be")), "{name} {property}");
         }
         for needed in parameters["required"].as_array().unwrap() {
             assert!(properties.contains_key(needed.as_str().unwrap()));
         }
     }
-    assert_eq!("@12".parse::<Reference>().unwrap().to_string(), "@12");
+    assert_eq!("@12".parse::<OutputReference>().unwrap().to_string(), "@12");
 }

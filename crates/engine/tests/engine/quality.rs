@@ -7,7 +7,7 @@ mod talk;
 
 use crate::engine::room::{Room, model, user};
 use komado_core::{Seq, SessionId};
-use komado_engine::recall::{Ask, Scope};
+use komado_engine::recall::{RecallQuery, RecallScope};
 use std::collections::HashMap;
 use talk::{ENGLISH, ENGLISH_QUESTIONS, JAPANESE, JAPANESE_QUESTIONS, Question, Turn};
 
@@ -97,7 +97,8 @@ fn measure(name: &str, turns: &[Turn], questions: &[Question]) -> [Recall; 4] {
     let mut sums = [Recall::default(); 4];
     for (i, (question, tags)) in questions.iter().enumerate() {
         let right = answers(turns, tags);
-        let found = room.engine.recall(&Scope::Session(id.clone()), &Ask::new(*question)).unwrap();
+        let found =
+            room.engine.recall(&RecallScope::Session(id.clone()), &RecallQuery::new(*question)).unwrap();
         let found: Vec<Seq> = found.iter().map(|one| one.seq).collect();
         let by_plain = plain(turns, question);
         let half = i % 2;

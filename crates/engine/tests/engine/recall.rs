@@ -4,30 +4,30 @@ use crate::engine::room::{
     Room, call, calls, everywhere, meta, model, outcome, result, result_with_output, setup, thread_id, user,
 };
 use komado_core::journal::Entry;
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::{Message, MessagePart, Role};
 use komado_core::{Meter, Seq, SessionId, Span, ThreadId};
 use komado_engine::Error;
-use komado_engine::recall::{self, Ask, Filter, Found, How, Scope};
+use komado_engine::recall::{self, RecallHit, RecallMode, RecallQuery, RecallScope, SearchFilter};
 
-pub(crate) fn session(id: &SessionId) -> Scope {
-    Scope::Session(id.clone())
+pub(crate) fn session(id: &SessionId) -> RecallScope {
+    RecallScope::Session(id.clone())
 }
 
-pub(crate) fn recall(room: &Room, id: &SessionId, ask: &Ask) -> Vec<Found> {
+pub(crate) fn recall(room: &Room, id: &SessionId, ask: &RecallQuery) -> Vec<RecallHit> {
     room.engine.recall(&session(id), ask).unwrap()
 }
 
 /// The best entries for a query, without those that only stand beside one.
 pub(crate) fn seqs(room: &Room, id: &SessionId, query: &str) -> Vec<Seq> {
-    let found = recall(room, id, &Ask::new(query));
+    let found = recall(room, id, &RecallQuery::new(query));
     found.iter().filter(|one| !one.snippet.marks.is_empty()).map(|one| one.seq).collect()
 }
 
-fn how(how: How, query: &str) -> Ask {
-    Ask { how, ..Ask::new(query) }
+fn how(how: RecallMode, query: &str) -> RecallQuery {
+    RecallQuery { how, ..RecallQuery::new(query) }
 }
 
-pub(crate) fn places(found: &[Found]) -> Vec<String> {
+pub(crate) fn places(found: &[RecallHit]) -> Vec<String> {
     found.iter().map(|one| format!("{}@{}", one.thread, one.seq)).collect()
 }
 
@@ -52,7 +52,7 @@ fn what_the_model_no_longer_sees_is_found_and_told_apart() {
             ("bridge", 5, false),
             ("observatory", 9, true),
         ] {
-            let best = &recall(room, &id, &Ask::new(query))[0];
+            let best = &recall(room, &id, &RecallQuery::new(query))[0];
             assert_eq!((best.seq, best.hidden, best.role), (seq, hidden, Role::User), "{query}");
             assert!(best.snippet.marks.len() == 1 && !best.timestamp.is_empty());
         }
@@ -94,7 +94,7 @@ fn japanese_is_found_by_one_character_by_two_and_by_more_in_any_width() {
             ("展望室はどこ", 5),
             ("を", 4),
         ] {
-            let found = recall(room, &id, &Ask::new(query));
+            let found = recall(room, &id, &RecallQuery::new(query));
             assert_eq!(found[0].seq, seq, "{query}: {found:?}");
             assert!(!found[0].snippet.marks.is_empty(), "{query}");
         }
@@ -139,10 +139,13 @@ fn workshop(room: &Room) -> SessionId {
     root.say(user("please fix the timeout")).unwrap();
     let read = call("a", "read_file", r#"{"path":"src/net/client.rs"}"#);
     let run = call("b", "shell", r#"{"command":"cargo test -- timeout \u7a93 2>&1 | tee out.log"}"#);
-    root.say(calls(vec![Part::text("looking at the timeout"), read, run])).unwrap();
+    root.say(calls(vec![MessagePart::text("looking at the timeout"), read, run])).unwrap();
     root.say(result("a", "const TIMEOUT: u64 = 30;")).unwrap();
-    root.say(Message::of(Role::Tool, vec![Part::Result(outcome("b", Some("shell"), "timeout: 3 failed"))]))
-        .unwrap();
+    root.say(Message::of(
+        Role::Tool,
+        vec![MessagePart::Result(outcome("b", Some("shell"), "timeout: 3 failed"))],
+    ))
+    .unwrap();
     root.say(model("the timeout was too short")).unwrap();
     id
 }
@@ -152,28 +155,28 @@ fn filters_keep_a_speaker_a_tool_a_file_and_a_time() {
     everywhere(|room| {
         let id = workshop(room);
         let time = |seq: Seq| Some(room.look(&id, "root").record(seq).unwrap().timestamp);
-        let found = |filter: Filter| {
+        let found = |filter: SearchFilter| {
             let mut found: Vec<Seq> =
-                recall(room, &id, &Ask { filter: filter.clone(), ..Ask::new("timeout") })
+                recall(room, &id, &RecallQuery { filter: filter.clone(), ..RecallQuery::new("timeout") })
                     .iter()
                     .map(|one| one.seq)
                     .collect();
             found.sort_unstable();
-            for how in [How::Exact, How::Regex] {
-                let ask = Ask { filter: filter.clone(), how, ..Ask::new("timeout") };
+            for how in [RecallMode::Exact, RecallMode::Regex] {
+                let ask = RecallQuery { filter: filter.clone(), how, ..RecallQuery::new("timeout") };
                 assert!(recall(room, &id, &ask).iter().all(|one| found.contains(&one.seq)));
             }
             found
         };
-        assert_eq!(found(Filter::default()), [1, 2, 3, 4, 5]);
-        assert_eq!(found(Filter { role: Some(Role::Tool), ..Filter::default() }), [3, 4]);
-        assert_eq!(found(Filter { tool: Some("shell".into()), ..Filter::default() }), [2, 4]);
-        assert_eq!(found(Filter { file: Some("client.rs".into()), ..Filter::default() }), [2, 3]);
-        assert_eq!(found(Filter { file: Some("src/net".into()), ..Filter::default() }), [2, 3]);
-        assert_eq!(found(Filter { file: Some("out.log".into()), ..Filter::default() }), [2, 4]);
-        assert_eq!(found(Filter { since: time(4), ..Filter::default() }), [4, 5]);
-        assert_eq!(found(Filter { until: time(2), ..Filter::default() }), [1, 2]);
-        assert!(found(Filter { tool: Some("none".into()), ..Filter::default() }).is_empty());
+        assert_eq!(found(SearchFilter::default()), [1, 2, 3, 4, 5]);
+        assert_eq!(found(SearchFilter { role: Some(Role::Tool), ..SearchFilter::default() }), [3, 4]);
+        assert_eq!(found(SearchFilter { tool: Some("shell".into()), ..SearchFilter::default() }), [2, 4]);
+        assert_eq!(found(SearchFilter { file: Some("client.rs".into()), ..SearchFilter::default() }), [2, 3]);
+        assert_eq!(found(SearchFilter { file: Some("src/net".into()), ..SearchFilter::default() }), [2, 3]);
+        assert_eq!(found(SearchFilter { file: Some("out.log".into()), ..SearchFilter::default() }), [2, 4]);
+        assert_eq!(found(SearchFilter { since: time(4), ..SearchFilter::default() }), [4, 5]);
+        assert_eq!(found(SearchFilter { until: time(2), ..SearchFilter::default() }), [1, 2]);
+        assert!(found(SearchFilter { tool: Some("none".into()), ..SearchFilter::default() }).is_empty());
         assert_eq!(seqs(room, &id, "窓"), [2], "arguments are read out of their JSON");
     });
 }
@@ -192,10 +195,11 @@ fn a_thread_finds_what_it_shares_and_a_session_finds_everything_once() {
         side.fork(2, thread_id("deep"), None).unwrap();
         room.thread(&id, "deep").say(user("apple deep three")).unwrap();
         let inside = |thread: &str, upto: Option<Seq>| {
-            let scope = Scope::Thread { session: id.clone(), thread: thread_id(thread), upto };
+            let scope = RecallScope::Thread { session: id.clone(), thread: thread_id(thread), upto };
             let mut places = Vec::new();
-            for how in [How::Ranked, How::Exact] {
-                let found = room.engine.recall(&scope, &Ask { how, ..Ask::new("apple") }).unwrap();
+            for how in [RecallMode::Ranked, RecallMode::Exact] {
+                let found =
+                    room.engine.recall(&scope, &RecallQuery { how, ..RecallQuery::new("apple") }).unwrap();
                 let mut these = self::places(&found);
                 these.sort();
                 assert!(places.is_empty() || places == these, "{how:?}");
@@ -208,7 +212,7 @@ fn a_thread_finds_what_it_shares_and_a_session_finds_everything_once() {
         assert_eq!(inside("deep", None), ["deep@3", "root@1", "side@2"]);
         assert_eq!(inside("deep", Some(2)), ["root@1", "side@2"]);
         assert_eq!(inside("root", Some(1)), ["root@1"]);
-        let mut all = places(&recall(room, &id, &Ask::new("apple")));
+        let mut all = places(&recall(room, &id, &RecallQuery::new("apple")));
         all.sort();
         assert_eq!(all, ["deep@3", "root@1", "root@2", "side@2", "side@3"]);
     });
@@ -234,19 +238,19 @@ fn sessions_are_searched_together_and_their_scores_compare() {
         };
         make("a", "ann", &spread(&["kernel panic", "kernel boot", "kernel tree"]));
         make("b", "ben", &spread(&["kernel crash", "garden shed", "garden door"]));
-        let found = |scope: &Scope, query: &str| -> Vec<(String, f32)> {
-            let found = room.engine.recall(scope, &Ask { k: 30, ..Ask::new(query) }).unwrap();
+        let found = |scope: &RecallScope, query: &str| -> Vec<(String, f32)> {
+            let found = room.engine.recall(scope, &RecallQuery { k: 30, ..RecallQuery::new(query) }).unwrap();
             assert!(found.is_sorted_by(|a, b| a.score >= b.score));
             found.iter().map(|one| (format!("{}@{}", one.session, one.seq), one.score)).collect()
         };
-        let both = found(&Scope::All, "kernel");
+        let both = found(&RecallScope::All, "kernel");
         let score = |place: &str| both.iter().find(|(found, _)| found == place).unwrap().1;
         let ratio = score("a@1") / score("b@1");
         assert!((0.8..1.25).contains(&ratio), "{both:?}");
-        assert_eq!(found(&Scope::All, "kernel panic")[0].0, "a@1");
-        assert_eq!(found(&Scope::User("ben".into()), "kernel garden")[0].0, "b@1");
-        assert!(found(&Scope::User("nobody".into()), "kernel").is_empty());
-        let exact = room.engine.recall(&Scope::All, &how(How::Exact, "garden")).unwrap();
+        assert_eq!(found(&RecallScope::All, "kernel panic")[0].0, "a@1");
+        assert_eq!(found(&RecallScope::User("ben".into()), "kernel garden")[0].0, "b@1");
+        assert!(found(&RecallScope::User("nobody".into()), "kernel").is_empty());
+        let exact = room.engine.recall(&RecallScope::All, &how(RecallMode::Exact, "garden")).unwrap();
         assert_eq!((exact.len(), exact[0].session.as_str()), (10, "b"), "the last said comes first");
     });
 }
@@ -263,17 +267,19 @@ fn a_word_that_only_the_whole_output_holds_is_found_there() {
         let noise = [b"\0binary flumph ".as_slice(), &crate::engine::story::noise(50_000)].concat();
         root.say(result_with_output(room, &id, "b", "bytes", &noise)).unwrap();
         for query in ["flumph", "窓際", "error flumphs found"] {
-            let found = recall(room, &id, &Ask::new(query));
+            let found = recall(room, &id, &RecallQuery::new(query));
             assert!(found[0].seq == 2 && found[0].in_output, "{query}: {found:?}");
             assert!(found[0].snippet.text.contains("flumph not found in 窓際"), "{}", found[0].snippet.text);
             assert!(found[0].snippet.text.chars().count() <= 242);
         }
-        for (way, query) in [(How::Exact, "flumph not found in"), (How::Regex, "^error: fl[a-z]+ ")] {
+        for (way, query) in
+            [(RecallMode::Exact, "flumph not found in"), (RecallMode::Regex, "^error: fl[a-z]+ ")]
+        {
             let found = recall(room, &id, &how(way, query));
             assert_eq!(found.iter().map(|one| (one.seq, one.in_output)).collect::<Vec<_>>(), [(2, true)]);
             assert!(found[0].snippet.text.contains("error: flumph not found"), "{}", found[0].snippet.text);
         }
-        assert!(recall(room, &id, &Ask::new("compiling crate")).len() >= 2);
+        assert!(recall(room, &id, &RecallQuery::new("compiling crate")).len() >= 2);
     });
 }
 
@@ -291,24 +297,24 @@ fn phrases_and_patterns_are_found_as_they_stand_the_last_first() {
         ] {
             root.say(user(text)).unwrap();
         }
-        let found = |way: How, query: &str| -> Vec<Seq> {
+        let found = |way: RecallMode, query: &str| -> Vec<Seq> {
             recall(room, &id, &how(way, query)).iter().map(|one| one.seq).collect()
         };
-        assert_eq!(found(How::Exact, "the small window"), [2, 1]);
-        assert_eq!(found(How::Exact, "open the small window"), [1]);
-        assert_eq!(found(How::Exact, "n the small w"), [2, 1], "the ends may lie inside words");
-        assert_eq!(found(How::Exact, "を開け"), [4]);
-        assert_eq!(found(How::Exact, "窓"), [4]);
-        assert_eq!(found(How::Exact, ".*"), [] as [Seq; 0]);
-        assert_eq!(found(How::Regex, "(?i)^open"), [2, 1]);
-        assert_eq!(found(How::Regex, r"[a-z]+\d+"), [5]);
-        assert_eq!(found(How::Regex, "^window$"), [3]);
-        let one = &recall(room, &id, &Ask { k: 1, ..how(How::Exact, "small") })[0];
+        assert_eq!(found(RecallMode::Exact, "the small window"), [2, 1]);
+        assert_eq!(found(RecallMode::Exact, "open the small window"), [1]);
+        assert_eq!(found(RecallMode::Exact, "n the small w"), [2, 1], "the ends may lie inside words");
+        assert_eq!(found(RecallMode::Exact, "を開け"), [4]);
+        assert_eq!(found(RecallMode::Exact, "窓"), [4]);
+        assert_eq!(found(RecallMode::Exact, ".*"), [] as [Seq; 0]);
+        assert_eq!(found(RecallMode::Regex, "(?i)^open"), [2, 1]);
+        assert_eq!(found(RecallMode::Regex, r"[a-z]+\d+"), [5]);
+        assert_eq!(found(RecallMode::Regex, "^window$"), [3]);
+        let one = &recall(room, &id, &RecallQuery { k: 1, ..how(RecallMode::Exact, "small") })[0];
         assert_eq!((one.seq, &one.snippet.text[one.snippet.marks[0].clone()]), (3, "small"));
-        let error = room.engine.recall(&session(&id), &how(How::Regex, "(")).unwrap_err();
+        let error = room.engine.recall(&session(&id), &how(RecallMode::Regex, "(")).unwrap_err();
         assert!(matches!(error, Error::BadPattern(_)), "{error}");
         for empty in ["", "  \n"] {
-            let error = room.engine.recall(&session(&id), &Ask::new(empty)).unwrap_err();
+            let error = room.engine.recall(&session(&id), &RecallQuery::new(empty)).unwrap_err();
             assert_eq!(error.to_string(), "the query is empty; say what to look for");
         }
         root.say(user("to be or not to be")).unwrap();
@@ -339,7 +345,7 @@ fn whatever_stands_in_a_text_is_found_as_it_stands() {
         {
             let piece: String = chars[start..start + len].iter().collect();
             if !piece.trim().is_empty() {
-                let found = recall(&room, &id, &how(How::Exact, &piece));
+                let found = recall(&room, &id, &how(RecallMode::Exact, &piece));
                 assert!(found.iter().any(|one| one.seq == seq), "{piece:?} of @{seq}");
             }
         }
@@ -359,12 +365,12 @@ fn an_answer_without_a_word_of_the_question_stands_beside_it() {
         for n in 30..60 {
             root.say(user(&format!("small talk number {n}"))).unwrap();
         }
-        let found = recall(room, &id, &Ask::new("birthday"));
+        let found = recall(room, &id, &RecallQuery::new("birthday"));
         assert_eq!(found.iter().take(2).map(|one| one.seq).collect::<Vec<_>>(), [31, 32]);
         assert!(found[1].snippet.marks.is_empty() && found[1].snippet.text == "On the fifth of June.");
-        let only = Filter { role: Some(Role::Assistant), ..Filter::default() };
-        assert!(recall(room, &id, &Ask { filter: only, ..Ask::new("birthday") }).is_empty());
-        let told = recall(room, &id, &Ask { neighbours: 2, k: 1, ..Ask::new("birthday") });
+        let only = SearchFilter { role: Some(Role::Assistant), ..SearchFilter::default() };
+        assert!(recall(room, &id, &RecallQuery { filter: only, ..RecallQuery::new("birthday") }).is_empty());
+        let told = recall(room, &id, &RecallQuery { neighbours: 2, k: 1, ..RecallQuery::new("birthday") });
         let around: Vec<Seq> = told[0].around.iter().map(|beside| beside.seq).collect();
         assert_eq!(around, [29, 30, 32, 33]);
         assert_eq!(told[0].around[2].snippet, "On the fifth of June.");
@@ -382,13 +388,15 @@ fn results_fit_the_budget_and_the_best_come_first() {
         }
         let meter = Meter::named("bytes4").unwrap();
         for budget in [0, 10, 40, 100, 400, 4000] {
-            let ask = Ask { k: 40, budget: Some(budget), neighbours: 1, ..Ask::new("window") };
+            let ask =
+                RecallQuery { k: 40, budget: Some(budget), neighbours: 1, ..RecallQuery::new("window") };
             let found = recall(room, &id, &ask);
             let used: u64 = found.iter().map(|one| meter.text(&one.line(&ThreadId::root()))).sum();
             assert!(used <= budget && (budget < 40 || used > budget / 2), "{used} of {budget}");
             assert!(found.is_sorted_by(|a, b| a.score >= b.score));
         }
-        let all = recall(room, &id, &Ask { k: 40, budget: Some(1_000_000), ..Ask::new("window") });
+        let all =
+            recall(room, &id, &RecallQuery { k: 40, budget: Some(1_000_000), ..RecallQuery::new("window") });
         assert_eq!(all.len(), 40);
     });
 }
@@ -430,7 +438,8 @@ fn what_was_done_in_a_thread_and_what_it_told_another_are_found_under_it() {
         for (query, thread, is_chronicle) in
             [("lighthouse", "stelis_1_1", true), ("windmill turns", "stelis_1", false)]
         {
-            for ask in [Ask::new(query), how(How::Exact, query), how(How::Regex, query)] {
+            for ask in [RecallQuery::new(query), how(RecallMode::Exact, query), how(RecallMode::Regex, query)]
+            {
                 let found = recall(room, &id, &ask);
                 let best = &found[0];
                 assert_eq!((best.thread.as_str(), best.role, best.hidden), (thread, Role::Assistant, true));
@@ -440,9 +449,10 @@ fn what_was_done_in_a_thread_and_what_it_told_another_are_found_under_it() {
                 assert!(is_chronicle || matches!(entry, Entry::Tell { .. }), "{entry:?}");
             }
         }
-        let scope = |name: &str| Scope::Thread { session: id.clone(), thread: thread_id(name), upto: None };
+        let scope =
+            |name: &str| RecallScope::Thread { session: id.clone(), thread: thread_id(name), upto: None };
         let in_thread =
-            |name: &str| room.engine.recall(&scope(name), &how(How::Exact, "lighthouse")).unwrap();
+            |name: &str| room.engine.recall(&scope(name), &how(RecallMode::Exact, "lighthouse")).unwrap();
         assert_eq!((in_thread("stelis_1_1").len(), in_thread("stelis_2").len()), (1, 0));
     });
 }

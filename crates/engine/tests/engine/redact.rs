@@ -5,18 +5,18 @@ use crate::engine::room::{
 };
 use crate::engine::story::{SECRET, tell};
 use komado_core::journal::{Entry, Reply};
-use komado_core::message::{Message, Opaque, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{Message, MessagePart, Opaque, Role};
+use komado_core::raw::RawJson;
 use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId};
 use komado_engine::Error;
-use komado_engine::redact::{REDACTED, What};
-use komado_store::Which;
+use komado_engine::redact::{REDACTED, RedactTarget};
+use komado_store::BranchFilter;
 use regex::Regex;
 use std::path::{Path, PathBuf};
 
-fn exactly(text: &str) -> What {
-    What::Matching(Regex::new(&regex::escape(text)).unwrap())
+fn exactly(text: &str) -> RedactTarget {
+    RedactTarget::Matching(Regex::new(&regex::escape(text)).unwrap())
 }
 
 fn files_with(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
@@ -107,7 +107,7 @@ fn a_secret_is_gone_from_every_file_of_the_session_and_nothing_else_has_changed(
 fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
     everywhere(|room| {
         let id = crate::engine::family::tell(room, "s");
-        let rows = || room.engine.store().branches(&id, Which::All).unwrap();
+        let rows = || room.engine.store().branches(&id, BranchFilter::All).unwrap();
         let (before, rows_before) = (frame(room, &id), rows());
         let holds = |row: &Branch| row.chronicle_summary.as_ref().is_some_and(|text| text.contains(SECRET));
         assert_eq!(rows_before.iter().filter(|row| holds(row)).count(), 1);
@@ -150,7 +150,7 @@ fn a_secret_is_gone_from_every_thread_that_saw_a_part_of_where_it_stood() {
 fn what_a_child_saw_of_its_parent_goes_with_the_line_of_the_parent() {
     everywhere(|room| {
         let id = crate::engine::family::tell(room, "s");
-        let what = What::Entry(thread_id("root"), 4);
+        let what = RedactTarget::Entry(thread_id("root"), 4);
         assert_eq!(room.engine.redact(&id, &what, "r").unwrap().entries, 1);
         for name in ["root", "stelis_1", "stelis_1_1", "stelis_2"] {
             let seen = words(&room.look(&id, name));
@@ -177,7 +177,7 @@ fn what_passes_between_threads_can_be_emptied() {
                     Entry::Anchor(anchor) => room.look(&id, anchor.thread.as_str()).header().label.is_some(),
                     _ => false,
                 };
-                let done = room.engine.redact(&id, &What::Entry(thread_id(name), seq), "r").unwrap();
+                let done = room.engine.redact(&id, &RedactTarget::Entry(thread_id(name), seq), "r").unwrap();
                 let entry = room.look(&id, name).record(seq).unwrap().entry;
                 let wordless = matches!(entry, Entry::Heard { .. });
                 let expected = u64::from(!wordless) + u64::from(labelled);
@@ -185,7 +185,7 @@ fn what_passes_between_threads_can_be_emptied() {
             }
         }
         assert_eq!(frame(room, &id), before);
-        let rows = room.engine.store().branches(&id, Which::All).unwrap();
+        let rows = room.engine.store().branches(&id, BranchFilter::All).unwrap();
         assert_eq!(rows.iter().filter(|row| row.chronicle_summary.as_deref() == Some(REDACTED)).count(), 2);
         assert!(rows.iter().all(|row| row.told));
         if room.files.is_some() {
@@ -220,7 +220,7 @@ fn a_pattern_never_touches_what_holds_the_conversation_together() {
         let before = frame(room, &id);
         // Matches roles, ops, times, keys, digests, ids of calls and names of tools.
         let wide = Regex::new("[a-z]+|[0-9]+").unwrap();
-        room.engine.redact(&id, &What::Matching(wide), "all").unwrap();
+        room.engine.redact(&id, &RedactTarget::Matching(wide), "all").unwrap();
         let room = room.again();
         assert_eq!(frame(&room, &id), before);
         for name in ["root", "a", "b", "c"] {
@@ -258,7 +258,7 @@ fn arguments_stay_json_and_only_what_matches_in_them_goes() {
         root.settle().unwrap();
         drop(root);
         let pattern = Regex::new(r#"hunter2|4711|"password":"y""#).unwrap();
-        assert_eq!(room.engine.redact(&id, &What::Matching(pattern), "r").unwrap().entries, 1);
+        assert_eq!(room.engine.redact(&id, &RedactTarget::Matching(pattern), "r").unwrap().entries, 1);
         let Entry::Message(message, _) = room.look(&id, "root").record(1).unwrap().entry else { panic!() };
         let now: Vec<&str> = message.calls().map(|call| call.arguments.as_str()).collect();
         assert_eq!(
@@ -285,17 +285,18 @@ fn one_entry_can_be_emptied_with_the_outputs_that_only_it_names() {
         root.say(calls(vec![call("a", "read", r#"{"key":"hunter2"}"#), call("b", "read", "{}")])).unwrap();
         root.say(result_with_output(room, &id, "a", "hunter2 …", b"hunter2, the whole of it")).unwrap();
         root.say(result_with_output(room, &id, "b", "fine", b"shared")).unwrap();
-        let thought = Part::Reasoning { text: "hunter2".into(), signature: Some("hunter2".into()) };
-        let extra = Some(Opaque { dialect: "x".into(), json: Raw::parse(r#"{"x":"hunter2"}"#).unwrap() });
-        let parts = vec![thought, Part::text("hunter2"), call("c", "read", "hunter2")];
+        let thought = MessagePart::Reasoning { text: "hunter2".into(), signature: Some("hunter2".into()) };
+        let extra = Some(Opaque { dialect: "x".into(), json: RawJson::parse(r#"{"x":"hunter2"}"#).unwrap() });
+        let parts = vec![thought, MessagePart::text("hunter2"), call("c", "read", "hunter2")];
         let reply = Reply { error: Some("hunter2".into()), ..Reply::default() };
         root.reply(Message { extra, ..Message::of(Role::Assistant, parts) }, reply).unwrap();
         root.say(result_with_output(room, &id, "c", "fine", b"shared")).unwrap();
         root.settle().unwrap();
         drop(root);
         let before = frame(room, &id);
-        let empty =
-            |seq: Seq| room.engine.redact(&id, &What::Entry(thread_id("root"), seq), "leaked").unwrap();
+        let empty = |seq: Seq| {
+            room.engine.redact(&id, &RedactTarget::Entry(thread_id("root"), seq), "leaked").unwrap()
+        };
         for (seq, blobs) in [(1, 0), (2, 1), (4, 0), (5, 0)] {
             let done = empty(seq);
             assert_eq!((done.entries, done.blobs), (1, blobs), "@{seq}");
@@ -326,7 +327,7 @@ fn every_kind_of_entry_can_be_emptied() {
         let before = frame(room, &id);
         let last = room.look(&id, "root").last();
         for seq in 1..=last {
-            let done = room.engine.redact(&id, &What::Entry(thread_id("root"), seq), "r").unwrap();
+            let done = room.engine.redact(&id, &RedactTarget::Entry(thread_id("root"), seq), "r").unwrap();
             let wordless = matches!(
                 room.look(&id, "root").record(seq).unwrap().entry,
                 Entry::Pin { .. } | Entry::Revert { .. } | Entry::Rewind { .. } | Entry::Sent(_)
@@ -345,7 +346,7 @@ fn every_kind_of_entry_can_be_emptied() {
 fn an_entry_that_a_fork_shares_is_emptied_where_it_is_and_in_all_that_show_it() {
     everywhere(|room| {
         let id = tell(room, "s");
-        let what = What::Entry(thread_id("b"), 4);
+        let what = RedactTarget::Entry(thread_id("b"), 4);
         assert_eq!(room.engine.redact(&id, &what, "r").unwrap().entries, 1);
         for (name, at) in [("root", 4), ("a", 4), ("b", 4), ("idle", 4)] {
             let Entry::Message(message, _) = room.look(&id, name).record(at).unwrap().entry else { panic!() };
@@ -358,7 +359,8 @@ fn an_entry_that_a_fork_shares_is_emptied_where_it_is_and_in_all_that_show_it() 
             }
         }
         for missing in [0, 99] {
-            let why = room.engine.redact(&id, &What::Entry(thread_id("a"), missing), "r").unwrap_err();
+            let why =
+                room.engine.redact(&id, &RedactTarget::Entry(thread_id("a"), missing), "r").unwrap_err();
             assert!(matches!(why, Error::NoMoment { .. }), "{why}");
         }
     });
@@ -382,7 +384,7 @@ fn a_secret_of_many_lines_and_one_among_bytes_that_are_no_text_are_found_in_outp
         .unwrap();
         drop(root);
         let pattern = Regex::new("(?s)-----BEGIN KEY-----.*?-----END KEY-----").unwrap();
-        let done = room.engine.redact(&id, &What::Matching(pattern), "r").unwrap();
+        let done = room.engine.redact(&id, &RedactTarget::Matching(pattern), "r").unwrap();
         assert_eq!((done.entries, done.blobs), (2, 2));
         let root = room.look(&id, "root");
         let output = |seq| {
@@ -403,12 +405,12 @@ fn a_secret_of_many_lines_and_one_among_bytes_that_are_no_text_are_found_in_outp
 fn a_seal_on_words_that_changed_goes_with_them() {
     let room = Room::memory();
     let id = room.session("s");
-    let thought = |text: &str| Part::Reasoning { text: text.into(), signature: Some("seal".into()) };
-    let parts = vec![thought("hunter2"), thought("fine"), Part::text("so")];
+    let thought = |text: &str| MessagePart::Reasoning { text: text.into(), signature: Some("seal".into()) };
+    let parts = vec![thought("hunter2"), thought("fine"), MessagePart::text("so")];
     room.root(&id).say(Message::of(Role::Assistant, parts)).unwrap();
     room.engine.redact(&id, &exactly("hunter2"), "r").unwrap();
     let Entry::Message(message, _) = room.look(&id, "root").record(1).unwrap().entry else { panic!() };
-    assert_eq!(message.parts[0], Part::Reasoning { text: REDACTED.into(), signature: None });
+    assert_eq!(message.parts[0], MessagePart::Reasoning { text: REDACTED.into(), signature: None });
     assert_eq!(message.parts[1], thought("fine"));
 }
 
@@ -419,7 +421,8 @@ fn a_pattern_that_matches_nothing_at_all_or_everything_changes_nothing() {
         room.root(&id).say(model("words")).unwrap();
         let done = room.engine.redact(&id, &exactly("absent"), "r").unwrap();
         assert_eq!((done.entries, done.blobs), (0, 0));
-        let error = room.engine.redact(&id, &What::Matching(Regex::new("x*").unwrap()), "r").unwrap_err();
+        let error =
+            room.engine.redact(&id, &RedactTarget::Matching(Regex::new("x*").unwrap()), "r").unwrap_err();
         assert!(matches!(error, Error::MatchesAll { .. }), "{error}");
         assert_eq!(words(&room.look(&id, "root")), ["assistant: words"]);
         check(&room.look(&id, "root"));

@@ -1,13 +1,13 @@
 //! A room to try things in: a store, a clock that counts, and short ways to say things.
 
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Reply, Setup, Usage};
-use komado_core::message::{Call, CallKind, Message, Outcome, OutputRef, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{Call, CallKind, Message, MessagePart, OutputRef, Role, ToolOutcome};
+use komado_core::raw::RawJson;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View};
 use komado_engine::{Clock, Engine, Thread};
-use komado_store::{FileStore, Holder, MemoryStore, Mode, Store};
+use komado_store::{FileStore, Holder, MemoryStore, OpenMode, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,11 +69,11 @@ impl Room {
     }
 
     pub(crate) fn thread(&self, id: &SessionId, name: &str) -> Thread<'_> {
-        self.engine.open(id, &thread_id(name), Mode::Write).unwrap()
+        self.engine.open(id, &thread_id(name), OpenMode::Write).unwrap()
     }
 
     pub(crate) fn look(&self, id: &SessionId, name: &str) -> Thread<'_> {
-        self.engine.open(id, &thread_id(name), Mode::Read).unwrap()
+        self.engine.open(id, &thread_id(name), OpenMode::Read).unwrap()
     }
 
     pub(crate) fn folder(&self, id: &SessionId) -> PathBuf {
@@ -129,8 +129,8 @@ pub(crate) fn model(text: &str) -> Message {
     Message::text(Role::Assistant, text)
 }
 
-pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::Call(Call {
+pub(crate) fn call(id: &str, name: &str, arguments: &str) -> MessagePart {
+    MessagePart::Call(Call {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
@@ -139,15 +139,15 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Part {
     })
 }
 
-pub(crate) fn calls(parts: Vec<Part>) -> Message {
+pub(crate) fn calls(parts: Vec<MessagePart>) -> Message {
     Message::of(Role::Assistant, parts)
 }
 
-pub(crate) fn outcome(id: &str, name: Option<&str>, text: &str) -> Outcome {
-    Outcome {
+pub(crate) fn outcome(id: &str, name: Option<&str>, text: &str) -> ToolOutcome {
+    ToolOutcome {
         call_id: id.into(),
         name: name.map(str::to_owned),
-        content: vec![Part::text(text)],
+        content: vec![MessagePart::text(text)],
         is_error: false,
         output_ref: None,
         duration_ms: None,
@@ -156,7 +156,7 @@ pub(crate) fn outcome(id: &str, name: Option<&str>, text: &str) -> Outcome {
 }
 
 pub(crate) fn result(id: &str, text: &str) -> Message {
-    Message::of(Role::Tool, vec![Part::Result(outcome(id, None, text))])
+    Message::of(Role::Tool, vec![MessagePart::Result(outcome(id, None, text))])
 }
 
 /// A result whose whole output is a blob.
@@ -172,7 +172,7 @@ pub(crate) fn result_with_output(
         OutputRef { id: blob.id, byte_size: Some(blob.byte_size), line_count: Some(blob.line_count) };
     Message::of(
         Role::Tool,
-        vec![Part::Result(Outcome { output_ref: Some(output_ref), ..outcome(id, None, text) })],
+        vec![MessagePart::Result(ToolOutcome { output_ref: Some(output_ref), ..outcome(id, None, text) })],
     )
 }
 
@@ -184,7 +184,9 @@ pub(crate) fn used(input_tokens: u64, output_tokens: u64) -> Reply {
 pub(crate) fn setup(system: &str) -> Setup {
     Setup {
         system: Some(system.into()),
-        tools: Some(Raw::parse(r#"[{"type":"function","function":{"name":"read","limit":1.0}}]"#).unwrap()),
+        tools: Some(
+            RawJson::parse(r#"[{"type":"function","function":{"name":"read","limit":1.0}}]"#).unwrap(),
+        ),
         params: None,
         dialect: Some("openai".into()),
     }
@@ -238,7 +240,7 @@ fn view_items(thread: &Thread<'_>, mut each: impl FnMut(&Message)) {
 pub(crate) fn check(thread: &Thread<'_>) {
     let source = thread.source();
     assert_eq!(thread.view(), &View::fold(source, thread.last()).unwrap());
-    assert_eq!(thread.view().last(), Source::last(source));
+    assert_eq!(thread.view().last(), EntrySource::last(source));
     assert_eq!(thread.view().tokens(), counted(thread));
     let mut open: Vec<String> = Vec::new();
     view_items(thread, |message| match message.outcome() {

@@ -4,10 +4,10 @@ use crate::engine::room::{
     call, calls, check, everywhere, model, outcome, result, thread_id, used, user, words,
 };
 use komado_core::journal::{Entry, Reply};
-use komado_core::message::{ImageSource, Message, Part, Role};
+use komado_core::message::{ImageSource, Message, MessagePart, Role};
 use komado_engine::thread::INTERRUPTED;
 use komado_engine::{Error, OnOpenCalls};
-use komado_store::{Error as StoreError, Mode};
+use komado_store::{Error as StoreError, OpenMode};
 
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -139,10 +139,10 @@ fn calls_without_an_id_get_one_and_results_find_them_by_tool() {
         let id = room.session("s");
         let mut root = room.root(&id);
         let by_tool = |name: Option<&str>, text: &str| {
-            Message::of(Role::Tool, vec![Part::Result(outcome("", name, text))])
+            Message::of(Role::Tool, vec![MessagePart::Result(outcome("", name, text))])
         };
         root.say(calls(vec![
-            Part::text("look"),
+            MessagePart::text("look"),
             call("", "read", "1"),
             call("", "read", "2"),
             call("", "ls", "3"),
@@ -173,13 +173,14 @@ fn calls_without_an_id_get_one_and_results_find_them_by_tool() {
 }
 
 fn picture(url: &str) -> Message {
-    let image = Part::Image { source: ImageSource::Url { url: url.into() }, detail: Some("low".into()) };
-    Message::of(Role::User, vec![Part::text("見て"), image])
+    let image =
+        MessagePart::Image { source: ImageSource::Url { url: url.into() }, detail: Some("low".into()) };
+    Message::of(Role::User, vec![MessagePart::text("見て"), image])
 }
 
 fn kept_url(message: &Message) -> Option<&str> {
     message.parts.iter().find_map(|part| match part {
-        Part::Image { source: ImageSource::Url { url }, .. } => Some(url.as_str()),
+        MessagePart::Image { source: ImageSource::Url { url }, .. } => Some(url.as_str()),
         _ => None,
     })
 }
@@ -232,7 +233,7 @@ fn a_reader_sees_what_was_there_and_may_not_write() {
         let error = reader.say(user("mine")).unwrap_err();
         assert!(matches!(error, Error::Store(StoreError::ReadOnly | StoreError::Moved { .. })), "{error}");
         assert_eq!(words(&reader), ["user: one"]);
-        let twice = room.engine.open(&id, &thread_id("root"), Mode::Write).err().unwrap();
+        let twice = room.engine.open(&id, &thread_id("root"), OpenMode::Write).err().unwrap();
         assert!(matches!(twice, Error::Store(StoreError::Busy { .. })), "{twice}");
     });
 }

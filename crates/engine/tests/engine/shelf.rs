@@ -2,8 +2,8 @@
 
 use crate::engine::recall::{places, recall, seqs, session};
 use crate::engine::room::{Room, call, calls, everywhere, result_with_output, thread_id, user};
-use komado_engine::recall::Ask;
-use komado_engine::redact::What;
+use komado_engine::recall::RecallQuery;
+use komado_engine::redact::RedactTarget;
 use komado_testkit::Faulty;
 use regex::Regex;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn a_very_large_output_is_taken_in_piece_by_piece_and_only_once() {
     root.say(result_with_output(room, &id, "a", "clipped", log.as_bytes())).unwrap();
     root.say(user("epilogue")).unwrap();
     let count = || {
-        let shelf = room.engine.store().shelf(&id).unwrap();
+        let shelf = room.engine.store().search_index(&id).unwrap();
         let tally = shelf.tally(&["119999".into(), "60000".into(), "epilogu".into()]).unwrap();
         (tally.docs, tally.holding)
     };
@@ -31,7 +31,7 @@ fn a_very_large_output_is_taken_in_piece_by_piece_and_only_once() {
     assert_eq!(count(), first);
     // Cut short in the middle of the output: whoever comes next goes on from there.
     let halfway = |n: u64| {
-        room.engine.store().shelf(&id).unwrap().clear().unwrap();
+        room.engine.store().search_index(&id).unwrap().clear().unwrap();
         let faulty = Arc::new(Faulty::new(room.memory.clone(), n));
         let done = room.engine_on(faulty.clone()).index(&session(&id), &mut |_, _| {});
         (done.is_ok(), faulty.calls())
@@ -40,7 +40,7 @@ fn a_very_large_output_is_taken_in_piece_by_piece_and_only_once() {
     let mut parts = 0;
     for n in calls - 2..=calls {
         assert!(!halfway(n).0, "call {n}");
-        let mut shelf = room.engine.store().shelf(&id).unwrap();
+        let mut shelf = room.engine.store().search_index(&id).unwrap();
         parts += u32::from(shelf.upto(&thread_id("root")).unwrap().part > 0);
         room.engine.index(&session(&id), &mut |_, _| {}).unwrap();
         let now = shelf.upto(&thread_id("root")).unwrap();
@@ -48,7 +48,7 @@ fn a_very_large_output_is_taken_in_piece_by_piece_and_only_once() {
         assert_eq!(count(), first, "call {n}");
     }
     assert!(parts > 0, "no call failed in the middle of the output");
-    let found = recall(room, &id, &Ask::new("60000"));
+    let found = recall(room, &id, &RecallQuery::new("60000"));
     assert!(found[0].snippet.text.contains("line 60000 of"), "{}", found[0].snippet.text);
 }
 
@@ -57,7 +57,7 @@ fn a_lost_index_is_made_again_with_the_same_answers_and_a_stale_one_goes_on() {
     let room = Room::files();
     let id = crate::engine::story::tell(&room, "s");
     let ask = |query: &str| {
-        let found = recall(&room, &id, &Ask { k: 30, ..Ask::new(query) });
+        let found = recall(&room, &id, &RecallQuery { k: 30, ..RecallQuery::new(query) });
         found.iter().map(|one| (one.thread.clone(), one.seq, one.score.to_bits())).collect::<Vec<_>>()
     };
     let queries = ["line", "何が見える", "another way", "read", "出力"];
@@ -102,7 +102,7 @@ fn a_redacted_word_is_in_no_index_and_in_no_byte_of_its_file() {
         root.say(result_with_output(room, &id, "a", "cut", b"log line\nhunter2xyzzy\n")).unwrap();
         drop(root);
         assert_eq!(seqs(room, &id, "hunter2xyzzy").len(), 2);
-        let secret = What::Matching(Regex::new("hunter2xyzzy").unwrap());
+        let secret = RedactTarget::Matching(Regex::new("hunter2xyzzy").unwrap());
         room.engine.redact(&id, &secret, "leaked").unwrap();
         let gone = |needle: &[u8]| {
             let Some(path) = room.files.as_ref().map(|_| room.folder(&id).join("recall.db")) else {
@@ -114,7 +114,7 @@ fn a_redacted_word_is_in_no_index_and_in_no_byte_of_its_file() {
         assert!(seqs(room, &id, "hunter2xyzzy").is_empty());
         assert_eq!(seqs(room, &id, "token").first(), Some(&1));
         assert!(gone(b"hunter2xyzzy") && (room.files.is_none() || !gone(b"token")));
-        room.engine.redact(&id, &What::Entry(thread_id("root"), 1), "r").unwrap();
+        room.engine.redact(&id, &RedactTarget::Entry(thread_id("root"), 1), "r").unwrap();
         assert!(gone(b"token") && !seqs(room, &id, "token").contains(&1));
     });
 }
@@ -124,14 +124,14 @@ fn the_index_is_no_part_of_an_export() {
     let room = Room::files();
     let id = crate::engine::story::tell(&room, "s");
     let before = crate::engine::export::export(&room, &id);
-    recall(&room, &id, &Ask::new("line"));
+    recall(&room, &id, &RecallQuery::new("line"));
     assert_eq!(crate::engine::export::export(&room, &id), before);
     let copy = Room::files();
     let other = copy.engine.import(&mut &before[..], None, |_| {}).unwrap();
     assert!(!copy.folder(&id).join("recall.db").exists(), "{other:?}");
     assert_eq!(
-        places(&recall(&copy, &id, &Ask::new("line"))),
-        places(&recall(&room, &id, &Ask::new("line")))
+        places(&recall(&copy, &id, &RecallQuery::new("line"))),
+        places(&recall(&room, &id, &RecallQuery::new("line")))
     );
 }
 
@@ -139,18 +139,18 @@ fn the_index_is_no_part_of_an_export() {
 fn any_call_may_fail_and_the_next_search_finds_everything() {
     let room = Room::memory();
     let id = crate::engine::story::tell(&room, "s");
-    let expected = places(&recall(&room, &id, &Ask::new("line")));
+    let expected = places(&recall(&room, &id, &RecallQuery::new("line")));
     let mut n = 1;
     loop {
-        room.engine.store().shelf(&id).unwrap().clear().unwrap();
+        room.engine.store().search_index(&id).unwrap().clear().unwrap();
         let faulty = Arc::new(Faulty::new(room.memory.clone(), n));
-        let found = room.engine_on(faulty.clone()).recall(&session(&id), &Ask::new("line"));
+        let found = room.engine_on(faulty.clone()).recall(&session(&id), &RecallQuery::new("line"));
         if faulty.calls() < n {
             assert_eq!(places(&found.unwrap()), expected);
             break;
         }
         assert!(found.is_err(), "call {n}");
-        assert_eq!(places(&recall(&room, &id, &Ask::new("line"))), expected, "call {n}");
+        assert_eq!(places(&recall(&room, &id, &RecallQuery::new("line"))), expected, "call {n}");
         n += 1;
     }
     assert!(n > 50, "{n}");
@@ -168,7 +168,7 @@ fn many_search_while_one_writes() {
                 let room = room.again();
                 let mut last = 0;
                 while last < 40 {
-                    let found = recall(&room, &id, &Ask { k: 100, ..Ask::new("needle") });
+                    let found = recall(&room, &id, &RecallQuery { k: 100, ..RecallQuery::new("needle") });
                     assert!(found.len() >= last, "nothing that was found is lost");
                     last = found.len();
                 }
@@ -178,6 +178,6 @@ fn many_search_while_one_writes() {
             root.say(user(&format!("needle {n}"))).unwrap();
         }
     });
-    let shelf = room.engine.store().shelf(&id).unwrap();
+    let shelf = room.engine.store().search_index(&id).unwrap();
     assert_eq!(shelf.tally(&["needl".into()]).unwrap().holding, [40]);
 }

@@ -4,8 +4,8 @@ use crate::engine::room::{
     Room, call, calls, model, result, result_with_output, setup, thread_id, used, user,
 };
 use komado_core::journal::{Anchor, Entry, Reply, Sent};
-use komado_core::message::{ImageSource, Message, Opaque, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{ImageSource, Message, MessagePart, Opaque, Role};
+use komado_core::raw::RawJson;
 use komado_core::{SessionId, Span};
 
 /// A secret with everything that JSON escapes.
@@ -22,12 +22,13 @@ pub(crate) fn tell(room: &Room, name: &str) -> SessionId {
     let mut root = room.root(&id);
     root.set_up(setup(&format!("親切に。 {SECRET}"))).unwrap();
     let url = "data:image/png;base64,AAECAwQFBgc=".to_owned();
-    let image = Part::Image { source: ImageSource::Url { url }, detail: None };
-    root.say(Message::of(Role::User, vec![Part::text("何が見える？"), image])).unwrap();
+    let image = MessagePart::Image { source: ImageSource::Url { url }, detail: None };
+    root.say(Message::of(Role::User, vec![MessagePart::text("何が見える？"), image])).unwrap();
     let arguments = serde_json::json!({ "key": SECRET, "n": "x" }).to_string().replace("\"x\"", "1.0");
-    let thought = Part::Reasoning { text: format!("I know {SECRET}"), signature: Some("seal".into()) };
-    let opaque = Opaque { dialect: "openai".into(), json: Raw::parse(r#"{"refusal": 1.50}"#).unwrap() };
-    let asked = vec![thought, Part::text("looking"), call("a", "read", &arguments), call("b", "ls", "{}")];
+    let thought = MessagePart::Reasoning { text: format!("I know {SECRET}"), signature: Some("seal".into()) };
+    let opaque = Opaque { dialect: "openai".into(), json: RawJson::parse(r#"{"refusal": 1.50}"#).unwrap() };
+    let asked =
+        vec![thought, MessagePart::text("looking"), call("a", "read", &arguments), call("b", "ls", "{}")];
     root.reply(Message { extra: Some(opaque), ..calls(asked) }, used(100, 20)).unwrap();
     let log = format!("line\n{SECRET}\nline\n").into_bytes();
     root.say(result_with_output(room, &id, "a", &format!("head {SECRET} tail"), &log)).unwrap();
@@ -98,9 +99,9 @@ fn tell_forks(room: &Room, id: &SessionId) {
 }
 
 /// Where a client's transcript stood.
-fn mark() -> komado_core::journal::Mark {
+fn mark() -> komado_core::journal::TranscriptMark {
     let groups = vec![[1, 1, 2].into(), [2, 1, 1].into()];
-    komado_core::journal::Mark {
+    komado_core::journal::TranscriptMark {
         from: 3,
         elements: 7,
         digest: "9f3a".into(),

@@ -4,8 +4,8 @@ use crate::engine::room::{Room, call, calls, everywhere, meta, model, used, user
 use komado_core::SessionId;
 use komado_core::journal::{Entry, Reply, Sent};
 use komado_core::session::Meta;
-use komado_engine::user::{Place, standing};
-use komado_store::{Holder, Job, Query};
+use komado_engine::user::{SpokenPlace, standing};
+use komado_store::{Holder, Job, SessionQuery};
 use std::time::Duration;
 
 fn session_of(room: &Room, name: &str, whose: &str) -> SessionId {
@@ -59,7 +59,7 @@ fn what_was_said_lately_is_told_over_all_sessions_and_page_by_page() {
             room.root(&other).say(user("not hers")).unwrap();
         }
         let mut said = Vec::new();
-        let mut before: Option<Place> = None;
+        let mut before: Option<SpokenPlace> = None;
         loop {
             let page = room.engine.recent("ann", before.as_ref(), 4).unwrap();
             let Some(last) = page.last() else { break };
@@ -111,7 +111,7 @@ fn habits_count_what_was_said_with_whom_and_how_it_went() {
         assert_eq!((habits.sessions, habits.turns, habits.replies, habits.overflows), (2, 2, 2, 2));
         assert_eq!((habits.tool_calls, habits.hours[10], habits.overflow_rate), (2, 2, 1.0));
         assert_eq!((habits.by_status["completed"], habits.by_status["running"]), (1, 1));
-        let names = |all: &[komado_engine::user::Share]| {
+        let names = |all: &[komado_engine::user::NameCount]| {
             all.iter().map(|share| (share.name.clone(), share.count)).collect::<Vec<_>>()
         };
         assert_eq!(names(&habits.models), [("gpt-4o".to_owned(), 2)]);
@@ -141,7 +141,7 @@ fn only_what_was_kept_and_has_not_changed_is_erased() {
         assert!(why.contains("is being written"), "{why}");
         drop(writing);
         assert!(room.engine.erase(&id, folder.path()).unwrap());
-        assert!(room.engine.store().sessions(&Query::default()).unwrap().is_empty());
+        assert!(room.engine.store().sessions(&SessionQuery::default()).unwrap().is_empty());
         let mut file = std::io::BufReader::new(std::fs::File::open(&kept.path).unwrap());
         assert_eq!(room.engine.import(&mut file, None, |_| {}).unwrap(), id);
     });

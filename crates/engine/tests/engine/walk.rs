@@ -4,7 +4,7 @@ use crate::engine::export::export;
 use crate::engine::room::{Room, call, calls, check, model, result, setup, thread_id, user, words};
 use komado_core::{Seq, Span};
 use komado_engine::{Result, Thread};
-use komado_store::Mode;
+use komado_store::OpenMode;
 use proptest::prelude::*;
 
 /// A verb and two numbers to choose its operands with.
@@ -84,7 +84,7 @@ proptest! {
         drop(thread);
         let other = Room::memory();
         other.engine.import(&mut &export(&room, &id)[..], None, |_| {}).unwrap();
-        let there = other.engine.open(&id, &thread_id(&name), Mode::Read).unwrap();
+        let there = other.engine.open(&id, &thread_id(&name), OpenMode::Read).unwrap();
         prop_assert_eq!(words(&there), words(&room.look(&id, &name)));
     }
 }

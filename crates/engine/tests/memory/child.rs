@@ -6,11 +6,11 @@ use komado_core::journal::{Ending, Setup};
 use komado_core::message::{Message, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
-use komado_engine::stelis::{Finish, Spawn, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, Spawn};
 use komado_engine::{Clock, Engine, Thread};
-use komado_store::{FileStore, Holder, Mode};
+use komado_store::{FileStore, Holder, OpenMode};
 use std::sync::Arc;
 
 const WINDOW: u64 = 16_000;
@@ -41,7 +41,8 @@ fn work(child: &mut Thread<'_>, budget: &Budget, from: usize, to: usize) {
     for n in from..to {
         let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
         child.say(Message::text(role, words(n))).unwrap();
-        let mut ladder = Ladder { budget: budget.clone(), settings: Settings::default(), by: &mut by };
+        let mut ladder =
+            Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by: &mut by };
         child.fit(&mut ladder).unwrap();
         assert!(child.view().tokens() <= budget.usable);
     }
@@ -68,7 +69,7 @@ fn ten_thousand_messages_in_a_child_cost_its_parent_one_anchor_and_memory_nothin
             queued: false,
         })
         .unwrap();
-    let mut root = engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     root.set_up(Setup { system: Some("Keep to the rules.".into()), ..Setup::default() }).unwrap();
     root.say(Message::text(Role::User, "Go through all parts.")).unwrap();
     let before = root.view().tokens();
@@ -85,13 +86,13 @@ fn ten_thousand_messages_in_a_child_cost_its_parent_one_anchor_and_memory_nothin
     assert!(held() < rest + BOUND, "{} bytes were held after 2,000 messages, {} now", rest, held());
 
     let told = most(|| {
-        let finish = Finish { ending: Ending::Completed, result: None, telling: Telling::Digest };
+        let finish = Finish { ending: Ending::Completed, result: None, telling: ChronicleBy::Digest };
         child.end(&mut root, finish).unwrap();
     });
     let grown = root.view().tokens() - before;
     assert!(grown <= spawn.anchor_cap, "the parent grew by {grown} tokens");
     let read = most(|| {
-        let child = engine.open(&id, &ThreadId::new("stelis_1").unwrap(), Mode::Read).unwrap();
+        let child = engine.open(&id, &ThreadId::new("stelis_1").unwrap(), OpenMode::Read).unwrap();
         assert!(child.last() as usize > MESSAGES);
     });
     println!(

@@ -4,10 +4,10 @@
 //! the reading itself can hold them.
 
 use crate::heap::most;
-use komado_core::clip::{Clipper, Limits};
-use komado_engine::output::grep::{Pattern, Search, grep};
-use komado_engine::output::read::{Page, read};
-use komado_engine::output::read::{Stretch, line};
+use komado_core::clip::{ClipLimits, Clipper};
+use komado_engine::output::grep::{GrepPattern, GrepSearch, grep};
+use komado_engine::output::read::{LineStretch, line};
+use komado_engine::output::read::{OutputPage, read};
 use std::io::Read;
 
 /// So many bytes of `unit` over and over, then an end.
@@ -40,23 +40,27 @@ fn a_quarter_of_a_gigabyte_is_read_searched_and_clipped_in_four_megabytes() {
     let _alone = crate::heap::alone();
     const LINES: &[u8] = "2024-01-15 INFO 小窓 looks at a line of a log and finds nothing\n".as_bytes();
     const ONE_LINE: &[u8] = b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3ODkw".as_slice();
-    let limits = Limits::default();
+    let limits = ClipLimits::default();
     for unit in [LINES, ONE_LINE] {
         let output = || Endless { unit, at: 0, left: SIZE / unit.len() * unit.len(), end: b"the needle" };
         let lines = if unit == LINES { SIZE / unit.len() } else { 0 } as u64;
         let searched = most(|| {
-            let search = Search { before: 3, after: 3, ..Search::of(Pattern::Literal("the needle".into())) };
+            let search = GrepSearch {
+                before: 3,
+                after: 3,
+                ..GrepSearch::of(GrepPattern::Literal("the needle".into()))
+            };
             let reading = grep(&mut output(), &search, &limits, "@1").unwrap();
             assert!(reading.text.contains("the needle\n[1 match"), "{}", reading.text);
         });
         let paged = most(|| {
-            let page = Page { offset: lines.max(1), limit: 10 };
+            let page = OutputPage { offset: lines.max(1), limit: 10 };
             let reading = read(&mut output(), &page, &limits, "@1").unwrap();
             assert!(reading.text.contains("the needle\n["), "{}", reading.text);
         });
         let stretched = most(|| {
             let at = if unit == LINES { 0 } else { SIZE as u64 / 2 };
-            let stretch = Stretch { char_offset: at, ..Stretch::of(lines + 1) };
+            let stretch = LineStretch { char_offset: at, ..LineStretch::of(lines + 1) };
             line(&mut output(), &stretch, &limits, "@1").unwrap();
         });
         let clipped = most(|| {

@@ -1,13 +1,13 @@
 //! Placing a transcript of a hundred megabytes holds next to nothing of it, and reads only the last reply.
 
 use crate::heap::most;
-use komado_core::journal::{Entry, Group, Mark, Reply, Sent};
+use komado_core::journal::{ElementGroup, Entry, Reply, Sent, TranscriptMark};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Message, Role, SessionId, ThreadId};
-use komado_engine::place::{Caller, How, place};
+use komado_engine::place::{Placement, TranscriptCaller, place};
 use komado_engine::{Clock, Engine};
-use komado_provider::{By, Dialect, Element, Skim};
-use komado_store::{FileStore, Holder, Mode, Spot};
+use komado_provider::{Dialect, ElementAuthor, ScannedRequest, TranscriptElement};
+use komado_store::{FileStore, Holder, OpenMode, TranscriptPlace};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -30,24 +30,24 @@ fn digest(n: u64) -> [u8; 16] {
 }
 
 /// A transcript whose known part is a hole in the file: reading any of it gives no words.
-fn transcript() -> (Skim, File) {
+fn transcript() -> (ScannedRequest, File) {
     let body = tempfile::tempfile().unwrap();
     let each = SIZE / ELEMENTS;
-    let mut elements: Vec<Element> = (0..ELEMENTS)
-        .map(|n| Element {
+    let mut elements: Vec<TranscriptElement> = (0..ELEMENTS)
+        .map(|n| TranscriptElement {
             span: n * each..(n + 1) * each - 1,
-            by: if n.is_multiple_of(2) { By::User } else { By::Tool },
+            by: if n.is_multiple_of(2) { ElementAuthor::User } else { ElementAuthor::Tool },
             digest: digest(n + 1),
         })
         .collect();
     let mut at = SIZE;
-    for (text, by) in [(REPLY, By::Model), (NEXT, By::User)] {
+    for (text, by) in [(REPLY, ElementAuthor::Model), (NEXT, ElementAuthor::User)] {
         body.write_all_at(text.as_bytes(), at).unwrap();
         let end = at + text.len() as u64;
-        elements.push(Element { span: at..end, by, digest: digest(elements.len() as u64 + 1) });
+        elements.push(TranscriptElement { span: at..end, by, digest: digest(elements.len() as u64 + 1) });
         at = end + 1;
     }
-    let skim = Skim {
+    let skim = ScannedRequest {
         dialect: Dialect::Chat,
         len: at,
         fields: Vec::new(),
@@ -66,7 +66,7 @@ fn engine(dir: &std::path::Path) -> Engine {
 }
 
 /// The journal knows the first part: a long one, so that walking it would show.
-fn tell(engine: &Engine, skim: &Skim) {
+fn tell(engine: &Engine, skim: &ScannedRequest) {
     let id = SessionId::new("s").unwrap();
     let config = MetaConfig { meter: "bytes4".into(), ..MetaConfig::default() };
     let (task_key, created_at) = (TaskKey::local(&id), Still.now());
@@ -74,21 +74,27 @@ fn tell(engine: &Engine, skim: &Skim) {
     let meta =
         Meta { uuid: "s".into(), task_key, created_at, process_id, hostname, config, user, queued: false };
     engine.create(&meta).unwrap();
-    let mut root = engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     let words = "長い話".repeat(500);
     let said = (0..ELEMENTS).map(|_| (Message::text(Role::User, words.as_str()), None));
     root.say_all(said.collect()).unwrap();
-    let groups = vec![Group { elements: 1, entries: 1, times: ELEMENTS as u32 }];
+    let groups = vec![ElementGroup { elements: 1, entries: 1, times: ELEMENTS as u32 }];
     let name = skim.digest(ELEMENTS as usize).unwrap();
-    let mark =
-        Mark { from: 0, elements: ELEMENTS as u32, digest: name.clone(), groups, inner: false, apart: false };
+    let mark = TranscriptMark {
+        from: 0,
+        elements: ELEMENTS as u32,
+        digest: name.clone(),
+        groups,
+        inner: false,
+        apart: false,
+    };
     let sent =
         Sent { digest: "d".into(), model: "m".into(), context_tokens: 0, purpose: None, mark: Some(mark) };
     let seq = root.append(Entry::Sent(sent)).unwrap();
     let reply = Reply { to: Some(seq), ..Reply::default() };
     root.reply(Message::text(Role::Assistant, "はい、開けました"), reply).unwrap();
     drop(root);
-    engine.store().note(&[Spot { name, session: id, thread: ThreadId::root(), seq }]).unwrap();
+    engine.store().note(&[TranscriptPlace { name, session: id, thread: ThreadId::root(), seq }]).unwrap();
 }
 
 /// One test, so that nothing else allocates meanwhile.
@@ -99,11 +105,11 @@ fn a_hundred_megabytes_are_placed_in_one() {
     let engine = engine(dir.path());
     let (skim, body) = transcript();
     tell(&engine, &skim);
-    let caller = Caller::default();
+    let caller = TranscriptCaller::default();
     let find = || place(&engine, &skim, &body, &caller, &|_, _| false).unwrap();
     let mut placed = None;
     let held = most(|| placed = Some(find()));
     let placed = placed.unwrap();
-    assert_eq!((placed.how, placed.known), (How::Extends, ELEMENTS as u32 + 1));
+    assert_eq!((placed.how, placed.known), (Placement::Extends, ELEMENTS as u32 + 1));
     assert!(held < 1 << 20, "held {held} bytes");
 }

@@ -9,8 +9,8 @@ use komado_core::session::{Meta, MetaConfig, Session, State, TaskKey};
 use komado_core::thread::Header;
 use komado_core::{Message, Role, SessionId};
 use komado_engine::error::Result;
-use komado_engine::report::{Archive, Ask, Depth, Flow, Part, Range, Report, report};
-use komado_store::Query;
+use komado_engine::report::{Archive, Range, Report, ReportDepth, ReportPart, ReportQuery, ScanFlow, report};
+use komado_store::SessionQuery;
 
 /// So many sessions, none of which is anywhere.
 struct Endless(u64);
@@ -43,13 +43,17 @@ fn session(n: u64) -> Session {
 }
 
 impl Archive for Endless {
-    fn page(&self, query: &Query) -> Result<Vec<Session>> {
+    fn page(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let after = query.after.as_ref().map(|(_, id)| id.as_str()[1..].parse::<u64>().unwrap() + 1);
         let from = after.unwrap_or(0);
         Ok((from..self.0.min(from + query.limit as u64)).map(session).collect())
     }
 
-    fn read(&self, id: &SessionId, each: &mut dyn FnMut(&Header, &Record, u64) -> Flow) -> Result<Flow> {
+    fn read(
+        &self,
+        id: &SessionId,
+        each: &mut dyn FnMut(&Header, &Record, u64) -> ScanFlow,
+    ) -> Result<ScanFlow> {
         let n: u64 = id.as_str()[1..].parse().unwrap();
         let header = Header::root(id.clone(), time(n, 0));
         let text = match n.is_multiple_of(10) {
@@ -66,22 +70,22 @@ impl Archive for Endless {
         for (seq, entry) in (1..).zip(entries) {
             let record = Record { seq, timestamp: time(n, u64::from(seq) * (1 + n % 20)), tokens: 5, entry };
             if each(&header, &record, 80).is_break() {
-                return Ok(Flow::Break(()));
+                return Ok(ScanFlow::Break(()));
             }
         }
-        Ok(Flow::Continue(()))
+        Ok(ScanFlow::Continue(()))
     }
 }
 
-fn ask(depth: Depth) -> Ask {
+fn ask(depth: ReportDepth) -> ReportQuery {
     let range = Range::read(Some("2026-11-01"), Some("2026-11-16"), None, "2026-11-16T00:00:00Z").unwrap();
-    Ask { range, user: None, model: None, top: 20, parts: Part::ALL.to_vec(), depth }
+    ReportQuery { range, user: None, model: None, top: 20, parts: ReportPart::ALL.to_vec(), depth }
 }
 
-fn reported(sessions: u64, depth: Depth) -> (Report, usize) {
+fn reported(sessions: u64, depth: ReportDepth) -> (Report, usize) {
     let mut told = None;
     let held = most(|| {
-        told = report(&Endless(sessions), &ask(depth), &|_| true, &mut |_| Flow::Continue(())).unwrap();
+        told = report(&Endless(sessions), &ask(depth), &|_| true, &mut |_| ScanFlow::Continue(())).unwrap();
     });
     (told.unwrap(), held)
 }
@@ -93,7 +97,7 @@ const MOST: usize = 6 << 20;
 fn a_report_holds_a_few_megabytes_however_many_sessions_there_are() {
     let _alone = crate::heap::alone();
     let many = std::env::var("KOMADO_REPORT_SESSIONS").map_or(100_000, |text| text.parse().unwrap());
-    for depth in [Depth::Rows, Depth::Journals] {
+    for depth in [ReportDepth::Rows, ReportDepth::Journals] {
         let (few, small) = reported(10_000, depth);
         let (told, large) = reported(many, depth);
         eprintln!("{depth:?}: 10,000 sessions hold {} KiB, {many} hold {} KiB", small >> 10, large >> 10);
@@ -105,7 +109,7 @@ fn a_report_holds_a_few_megabytes_however_many_sessions_there_are() {
             assert_eq!((usage.total.sessions_made, shown + others), (sessions, sessions));
         }
     }
-    let (told, _) = reported(20_000, Depth::Journals);
+    let (told, _) = reported(20_000, ReportDepth::Journals);
     let questions = told.questions.unwrap();
     assert_eq!(questions.groups[0].question, "返品したい");
     assert_eq!(questions.asked, 20_000);

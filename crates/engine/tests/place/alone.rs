@@ -1,12 +1,12 @@
 //! What is left when something is gone: the table, a row of it, a session, the end of a journal; and what others wrote.
 
 use crate::place::kit::{Room, client, mark, named, rooms};
-use komado_core::journal::{Entry, Mark, Reply, Sent};
-use komado_core::message::{Call, CallKind, Outcome, Part};
+use komado_core::journal::{Entry, Reply, Sent, TranscriptMark};
+use komado_core::message::{Call, CallKind, MessagePart, ToolOutcome};
 use komado_core::{Message, Role, SessionId, ThreadId};
-use komado_engine::place::How;
+use komado_engine::place::Placement;
 use komado_provider::Dialect;
-use komado_store::{Mode, Spot};
+use komado_store::{OpenMode, TranscriptPlace};
 
 #[test]
 fn a_lost_table_loses_no_place() {
@@ -41,7 +41,7 @@ fn places_that_lead_nowhere_are_passed_over() {
         let done = room.send(&ann, "u a");
         room.answer(&done, "a b");
         let (skim, _) = room.arrive(&ann, "u a");
-        let spot = |session: &str, thread: &str, seq| Spot {
+        let spot = |session: &str, thread: &str, seq| TranscriptPlace {
             name: skim.digest(1).unwrap(),
             session: SessionId::new(session).unwrap(),
             thread: ThreadId::new(thread).unwrap(),
@@ -114,23 +114,23 @@ fn calls_of_our_own_tools_are_not_the_clients() {
         let done = room.send(&ann, "u a");
         let call = |id: &str, name: &str| {
             let (id, name, arguments) = (id.into(), name.into(), "{}".into());
-            Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
+            MessagePart::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
         };
         let mut thread = room.open(&done);
-        let first = Message::of(Role::Assistant, vec![Part::text("I look."), call("o1", "recall")]);
+        let first = Message::of(Role::Assistant, vec![MessagePart::text("I look."), call("o1", "recall")]);
         thread.reply(first, Reply { to: Some(done.sent), ..Reply::default() }).unwrap();
-        let outcome = Outcome {
+        let outcome = ToolOutcome {
             call_id: "o1".into(),
             name: Some("recall".into()),
-            content: vec![Part::text("found")],
+            content: vec![MessagePart::text("found")],
             is_error: false,
             output_ref: None,
             duration_ms: None,
             interrupted: false,
         };
-        thread.say(Message::of(Role::Tool, vec![Part::Result(outcome)])).unwrap();
+        thread.say(Message::of(Role::Tool, vec![MessagePart::Result(outcome)])).unwrap();
         let (skim, _) = room.arrive(&ann, "u a");
-        let inner = Mark { inner: true, ..mark(&skim, 1, vec![]) };
+        let inner = TranscriptMark { inner: true, ..mark(&skim, 1, vec![]) };
         let sent = Sent {
             digest: "e".into(),
             model: "m".into(),
@@ -143,9 +143,9 @@ fn calls_of_our_own_tools_are_not_the_clients() {
         let end = thread.reply(second, Reply { to: Some(sent), ..Reply::default() }).unwrap();
         drop(thread);
         let placed = room.place(&ann, "u a|a I look.There.|u c").unwrap();
-        assert_eq!((placed.how, placed.at, placed.known), (How::Extends, end, 2));
+        assert_eq!((placed.how, placed.at, placed.known), (Placement::Extends, end, 2));
         let placed = room.place(&ann, "u a|a Something else.|u c").unwrap();
-        assert_eq!((placed.how, placed.at, placed.known), (How::Forks, done.sent, 1));
+        assert_eq!((placed.how, placed.at, placed.known), (Placement::Forks, done.sent, 1));
     }
 }
 
@@ -176,7 +176,7 @@ fn placing_writes_nothing() {
             room.place(&client("ann"), script).unwrap();
         }
         assert_eq!(room.everything(), before);
-        let mode = Mode::Write;
+        let mode = OpenMode::Write;
         assert!(room.engine.open(&before[0].0, &before[0].1, mode).is_ok());
     }
 }
@@ -208,12 +208,12 @@ fn a_batch_with_one_prompt_is_looked_through_no_further_than_a_few() {
         assert_eq!(room.ask(&ann, "u a", "a b"), format!("new s{n}/root 0"));
         room.busy.borrow_mut().clear();
         if n < 9 {
-            assert_eq!(room.place(&ann, "u a").unwrap().how, How::Again, "{n}");
+            assert_eq!(room.place(&ann, "u a").unwrap().how, Placement::Again, "{n}");
         }
         room.mark_busy(&lost);
     }
     room.busy.borrow_mut().clear();
-    assert_eq!(room.place(&ann, "u a").unwrap().how, How::New);
+    assert_eq!(room.place(&ann, "u a").unwrap().how, Placement::New);
 }
 
 #[test]

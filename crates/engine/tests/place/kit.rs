@@ -2,16 +2,16 @@
 //!
 //! A transcript is written as `s system|u user|a assistant|c ID TOOL ARGUMENTS|r ID result`, one element each.
 
-use komado_core::head::Source;
-use komado_core::journal::{Entry, Group, Mark, Reply, Sent, Setup};
+use komado_core::head::EntrySource;
+use komado_core::journal::{ElementGroup, Entry, Reply, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message, Role};
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Seq, SessionId, ThreadId, View};
-use komado_engine::place::{Caller, How, Placed, place};
+use komado_engine::place::{PlacedTranscript, Placement, TranscriptCaller, place};
 use komado_engine::{Clock, Engine, Error, Thread};
-use komado_provider::{Dialect, Skim, Skimmer};
-use komado_store::{FileStore, Holder, MemoryStore, Mode, Spot, Store};
+use komado_provider::{Dialect, RequestScanner, ScannedRequest};
+use komado_store::{FileStore, Holder, MemoryStore, OpenMode, Store, TranscriptPlace};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub(crate) struct Room {
 /// Who asks, and how.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Client {
-    pub(crate) caller: Caller,
+    pub(crate) caller: TranscriptCaller,
     /// Offers a tool.
     pub(crate) tools: bool,
     /// A system prompt in a field of its own, where the dialect has one.
@@ -57,7 +57,7 @@ pub(crate) struct Client {
 /// A request that was placed and taken in.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
-    pub(crate) placed: Placed,
+    pub(crate) placed: PlacedTranscript,
     /// The thread that it was taken into.
     pub(crate) thread: ThreadId,
     /// Its `Sent`.
@@ -67,7 +67,11 @@ pub(crate) struct Done {
 }
 
 pub(crate) fn client(salt: &str) -> Client {
-    Client { caller: Caller { salt: salt.into(), ..Caller::default() }, tools: true, ..Client::default() }
+    Client {
+        caller: TranscriptCaller { salt: salt.into(), ..TranscriptCaller::default() },
+        tools: true,
+        ..Client::default()
+    }
 }
 
 /// A client that gives its session a name.
@@ -117,18 +121,23 @@ impl Room {
     }
 
     /// Where a request belongs.
-    pub(crate) fn place(&self, client: &Client, script: &str) -> Result<Placed, Error> {
+    pub(crate) fn place(&self, client: &Client, script: &str) -> Result<PlacedTranscript, Error> {
         let (skim, body) = self.arrive(client, script);
         self.place_skim(client, &skim, &body)
     }
 
-    pub(crate) fn place_skim(&self, client: &Client, skim: &Skim, body: &File) -> Result<Placed, Error> {
+    pub(crate) fn place_skim(
+        &self,
+        client: &Client,
+        skim: &ScannedRequest,
+        body: &File,
+    ) -> Result<PlacedTranscript, Error> {
         let busy = self.busy.borrow();
         let is_busy = |s: &SessionId, t: &ThreadId| busy.iter().any(|(a, b)| a == s && b == t);
         place(&self.engine, skim, body, &client.caller, &is_busy)
     }
 
-    pub(crate) fn arrive(&self, client: &Client, script: &str) -> (Skim, File) {
+    pub(crate) fn arrive(&self, client: &Client, script: &str) -> (ScannedRequest, File) {
         arrive(self.dialect, client, &elements(self.dialect, script))
     }
 
@@ -147,10 +156,10 @@ impl Room {
     }
 
     /// Does what `placed` says.
-    fn take_in(&self, client: &Client, skim: &Skim, body: &File, placed: Placed) -> Done {
+    fn take_in(&self, client: &Client, skim: &ScannedRequest, body: &File, placed: PlacedTranscript) -> Done {
         let thread = self.make(client, &placed);
-        let mut open = self.engine.open(&placed.session, &thread, Mode::Write).unwrap().clipping(None);
-        if matches!(placed.how, How::Again | How::Rewinds) && open.last() != placed.at {
+        let mut open = self.engine.open(&placed.session, &thread, OpenMode::Write).unwrap().clipping(None);
+        if matches!(placed.how, Placement::Again | Placement::Rewinds) && open.last() != placed.at {
             open.rewind(placed.at).unwrap();
         }
         self.set_up(&mut open, client);
@@ -168,7 +177,12 @@ impl Room {
             mark: Some(mark),
         };
         let sent = open.append(Entry::Sent(sent)).unwrap();
-        let spot = Spot { name: digest, session: placed.session.clone(), thread: thread.clone(), seq: sent };
+        let spot = TranscriptPlace {
+            name: digest,
+            session: placed.session.clone(),
+            thread: thread.clone(),
+            seq: sent,
+        };
         if !spot.name.is_empty() && !self.forgets.get() {
             self.engine.store().note(&[spot]).unwrap();
         }
@@ -177,19 +191,19 @@ impl Room {
     }
 
     /// Makes the session or the fork, and gives the thread to go on in.
-    fn make(&self, client: &Client, placed: &Placed) -> ThreadId {
+    fn make(&self, client: &Client, placed: &PlacedTranscript) -> ThreadId {
         let id = &placed.session;
-        if placed.how == How::New {
+        if placed.how == Placement::New {
             let user = client.caller.user.clone();
             self.engine.create(&Meta { user, ..meta(id, placed.alias.clone()) }).unwrap();
             if let Some(name) = placed.alias.clone() {
-                let own = Spot { name, session: id.clone(), thread: ThreadId::root(), seq: 0 };
+                let own = TranscriptPlace { name, session: id.clone(), thread: ThreadId::root(), seq: 0 };
                 self.engine.store().note(&[own]).unwrap();
             }
         }
         match &placed.fork {
             Some(name) => {
-                let base = self.engine.open(id, &placed.thread, Mode::Read).unwrap();
+                let base = self.engine.open(id, &placed.thread, OpenMode::Read).unwrap();
                 base.fork(placed.at, name.clone(), None).unwrap();
                 name.clone()
             }
@@ -198,7 +212,7 @@ impl Room {
     }
 
     fn set_up(&self, thread: &mut Thread<'_>, client: &Client) {
-        let tools = client.tools.then(|| Raw::parse(r#"[{"name":"read"}]"#).unwrap());
+        let tools = client.tools.then(|| RawJson::parse(r#"[{"name":"read"}]"#).unwrap());
         let setup = Setup { system: client.system.clone(), tools, ..Setup::default() };
         let now = thread.view().setup().map(|at| thread.record(at).unwrap().entry);
         if now != Some(Entry::Setup(setup.clone())) && (now.is_some() || setup != Setup::default()) {
@@ -222,13 +236,13 @@ impl Room {
             let seq = thread.say_all(vec![(message, reply)]).unwrap()[0];
             if let Some(name) = id.clone().filter(|_| is_reply) {
                 let (session, thread) = (done.placed.session.clone(), done.thread.clone());
-                self.engine.store().note(&[Spot { name, session, thread, seq }]).unwrap();
+                self.engine.store().note(&[TranscriptPlace { name, session, thread, seq }]).unwrap();
             }
         }
     }
 
     pub(crate) fn open(&self, done: &Done) -> Thread<'_> {
-        self.engine.open(&done.placed.session, &done.thread, Mode::Write).unwrap().clipping(None)
+        self.engine.open(&done.placed.session, &done.thread, OpenMode::Write).unwrap().clipping(None)
     }
 
     pub(crate) fn nth(&self, id: &SessionId) -> String {
@@ -246,10 +260,10 @@ impl Room {
 
     /// What each message of a thread's view says.
     pub(crate) fn seen(&self, session: &SessionId, thread: &ThreadId) -> Vec<String> {
-        let journal = self.engine.store().open(session, thread, Mode::Read).unwrap();
+        let journal = self.engine.store().open(session, thread, OpenMode::Read).unwrap();
         let view = View::fold(&*journal, journal.last()).unwrap();
         let items = view.items(&*journal).unwrap();
-        let said = items.iter().map(|item| match Source::record(&*journal, item.seq).unwrap().entry {
+        let said = items.iter().map(|item| match EntrySource::record(&*journal, item.seq).unwrap().entry {
             Entry::Message(message, _) => said(&message),
             other => panic!("{other:?}"),
         });
@@ -259,10 +273,10 @@ impl Room {
     /// Names and entries of all threads of all sessions.
     pub(crate) fn everything(&self) -> Vec<(SessionId, ThreadId, Seq)> {
         let mut all = Vec::new();
-        for session in self.engine.store().sessions(&komado_store::Query::default()).unwrap() {
+        for session in self.engine.store().sessions(&komado_store::SessionQuery::default()).unwrap() {
             let id = SessionId::new(session.meta.uuid).unwrap();
             for header in self.engine.store().threads(&id).unwrap() {
-                let last = self.engine.store().open(&id, &header.thread, Mode::Read).unwrap().last();
+                let last = self.engine.store().open(&id, &header.thread, OpenMode::Read).unwrap().last();
                 all.push((id.clone(), header.thread, last));
             }
         }
@@ -286,14 +300,14 @@ pub(crate) fn said(message: &Message) -> String {
     format!("{} {}{}", &message.role.name()[..1], message.words(), calls.join(""))
 }
 
-pub(crate) fn mark(skim: &Skim, known: u32, groups: Vec<Group>) -> Mark {
+pub(crate) fn mark(skim: &ScannedRequest, known: u32, groups: Vec<ElementGroup>) -> TranscriptMark {
     let elements = skim.elements.len() as u32;
     let digest = if skim.previous.is_some() {
         String::new()
     } else {
         skim.digest(elements as usize).unwrap_or_default()
     };
-    Mark { from: known, elements, digest, groups, inner: false, apart: false }
+    TranscriptMark { from: known, elements, digest, groups, inner: false, apart: false }
 }
 
 pub(crate) fn meta(id: &SessionId, alias: Option<String>) -> Meta {
@@ -309,7 +323,7 @@ pub(crate) fn meta(id: &SessionId, alias: Option<String>) -> Meta {
     }
 }
 
-pub(crate) fn texts(skim: &Skim, body: &File, from: usize) -> Vec<String> {
+pub(crate) fn texts(skim: &ScannedRequest, body: &File, from: usize) -> Vec<String> {
     let text = |span: &std::ops::Range<u64>| {
         let mut bytes = vec![0; (span.end - span.start) as usize];
         body.read_exact_at(&mut bytes, span.start).unwrap();
@@ -319,7 +333,7 @@ pub(crate) fn texts(skim: &Skim, body: &File, from: usize) -> Vec<String> {
 }
 
 /// A request as it comes in.
-pub(crate) fn arrive(dialect: Dialect, client: &Client, elements: &[Value]) -> (Skim, File) {
+pub(crate) fn arrive(dialect: Dialect, client: &Client, elements: &[Value]) -> (ScannedRequest, File) {
     let list = if dialect == Dialect::Responses { "input" } else { "messages" };
     let mut request = json!({"model": "m", list: elements});
     if client.tools {
@@ -333,7 +347,7 @@ pub(crate) fn arrive(dialect: Dialect, client: &Client, elements: &[Value]) -> (
         request["previous_response_id"] = json!(previous);
     }
     let bytes = request.to_string().into_bytes();
-    let mut skimmer = Skimmer::new(dialect, client.caller.salt.as_bytes());
+    let mut skimmer = RequestScanner::new(dialect, client.caller.salt.as_bytes());
     skimmer.push(&bytes).unwrap();
     let mut body = tempfile::tempfile().unwrap();
     body.write_all(&bytes).unwrap();

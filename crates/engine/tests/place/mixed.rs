@@ -2,7 +2,7 @@
 
 use crate::place::kit::{Client, Done, Room, client, named};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::place::How;
+use komado_engine::place::Placement;
 use komado_provider::Dialect;
 
 /// SplitMix64.
@@ -88,7 +88,7 @@ fn step(room: &Room, speaker: &mut Speaker, dice: &mut Dice, trail: &mut Vec<Str
     assert_eq!(seen(room, &done.placed.session, &done.thread), lines, "{trail:#?}");
     for ((session, thread, _), view) in before.iter().zip(&views) {
         let is_own = *session == done.placed.session && *thread == done.thread;
-        if !is_own || matches!(done.placed.how, How::Forks | How::Beside) {
+        if !is_own || matches!(done.placed.how, Placement::Forks | Placement::Beside) {
             assert_eq!(&seen(room, session, thread), view, "{trail:#?}");
         }
     }

@@ -3,9 +3,9 @@
 use crate::place::kit::{Client, Room, client, meta, named, rooms};
 use komado_core::session::State;
 use komado_core::{Message, Role, SessionId, ThreadId};
-use komado_engine::place::{Caller, How, Sight, alias, reply_name};
+use komado_engine::place::{Placement, TranscriptCaller, VisibleSessions, alias, reply_name};
 use komado_provider::Dialect;
-use komado_store::Mode;
+use komado_store::OpenMode;
 
 fn ours(name: &str) -> Client {
     let mut client = client(name);
@@ -78,7 +78,7 @@ fn our_own_header_names_a_session_that_is_there_or_is_to_be_made() {
         for (name, says) in [("empty", false), ("spoken", true)] {
             let id = SessionId::new(name).unwrap();
             room.engine.create(&meta(&id, None)).unwrap();
-            let mut root = room.engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+            let mut root = room.engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
             root.set_up(komado_core::journal::Setup { system: Some("s".into()), ..Default::default() })
                 .unwrap();
             if says {
@@ -86,7 +86,7 @@ fn our_own_header_names_a_session_that_is_there_or_is_to_be_made() {
             }
             drop(root);
             let placed = room.place(&ours(name), "u hello").unwrap();
-            let expected = if says { (How::Forks, 0) } else { (How::Extends, 1) };
+            let expected = if says { (Placement::Forks, 0) } else { (Placement::Extends, 1) };
             assert_eq!((placed.how, placed.at), expected, "{name}");
         }
     }
@@ -109,10 +109,10 @@ fn a_header_that_names_an_ended_session_is_an_error_that_says_what_to_do() {
     room.answer(&first, "a hi");
     room.engine.complete(&first.placed.session, None).unwrap();
     let next = room.send(&bob, "u hello|a hi|u x");
-    assert_eq!((next.placed.how, next.placed.known), (How::New, 0));
+    assert_eq!((next.placed.how, next.placed.known), (Placement::New, 0));
     room.answer(&next, "a y");
     let third = room.place(&bob, "u hello|a hi|u x|a y|u z").unwrap();
-    assert_eq!((third.how, third.session, third.known), (How::Extends, next.placed.session, 4));
+    assert_eq!((third.how, third.session, third.known), (Placement::Extends, next.placed.session, 4));
 }
 
 #[test]
@@ -133,18 +133,18 @@ fn a_reply_that_is_only_named_leads_to_its_thread() {
         assert_eq!(room.seen(&other.placed.session, &other.thread), ["u hello", "a hi", "u x2"]);
         assert_eq!(room.send(&after("resp_2"), "u z").told, "extends s1/root 0");
         // One that nobody knows, or that another was given.
-        assert_eq!(room.place(&after("resp_9"), "u z").unwrap().how, How::New);
+        assert_eq!(room.place(&after("resp_9"), "u z").unwrap().how, Placement::New);
         let bob = Client { previous: Some("resp_1".into()), ..client("bob") };
-        assert_eq!(room.place(&bob, "u z").unwrap().how, How::New);
+        assert_eq!(room.place(&bob, "u z").unwrap().how, Placement::New);
         // A part of a transcript is never taken for the beginning of another.
-        assert_eq!(room.place(&ann, "u x|a y|u z").unwrap().how, How::New);
+        assert_eq!(room.place(&ann, "u x|a y|u z").unwrap().how, Placement::New);
     }
 }
 
 /// A client that may enter the sessions of one user alone.
 fn of(user: &str, client: Client) -> Client {
-    let sees = Some(Sight { user: Some(user.into()), sessions: Vec::new() });
-    let caller = Caller { user: Some(user.into()), sees, ..client.caller };
+    let sees = Some(VisibleSessions { user: Some(user.into()), sessions: Vec::new() });
+    let caller = TranscriptCaller { user: Some(user.into()), sees, ..client.caller };
     Client { caller, ..client }
 }
 
@@ -158,7 +158,7 @@ fn a_session_that_waits_under_the_name_to_be_is_not_entered() {
             let user = Some(user.to_owned());
             room.engine.create(&komado_core::session::Meta { user, ..meta(&to_be, None) }).unwrap();
             let placed = room.place(&ann, "u hello").unwrap();
-            assert!(placed.how == How::New && placed.session != to_be, "{placed:?}");
+            assert!(placed.how == Placement::New && placed.session != to_be, "{placed:?}");
             room.engine.store().remove(&to_be).unwrap();
         }
         assert_eq!(room.ask(&ann, "u hello", "a hi"), "new s1/root 0");
@@ -176,18 +176,18 @@ fn a_key_that_was_given_to_another_does_not_lead_into_the_sessions_of_the_first(
             let hers = room.send(&ann, "u hello");
             room.answer(&hers, "a hi");
             let his = room.send(&bob, "u hello|a hi|u x");
-            assert_eq!((his.placed.how, his.placed.known), (How::New, 0));
+            assert_eq!((his.placed.how, his.placed.known), (Placement::New, 0));
             assert_ne!(his.placed.session, hers.placed.session);
             room.answer(&his, "a y");
             // Each goes on in their own.
             let next = room.send(&bob, "u hello|a hi|u x|a y|u z");
-            assert_eq!((next.placed.how, &next.placed.session), (How::Extends, &his.placed.session));
+            assert_eq!((next.placed.how, &next.placed.session), (Placement::Extends, &his.placed.session));
             let next = room.send(&ann, "u hello|a hi|u x2");
-            assert_eq!((next.placed.how, &next.placed.session), (How::Extends, &hers.placed.session));
+            assert_eq!((next.placed.how, &next.placed.session), (Placement::Extends, &hers.placed.session));
             // One that is shared by its name is entered.
             let mut guest = bob.clone();
             let shared = vec![hers.placed.session.to_string()];
-            guest.caller.sees = Some(Sight { user: None, sessions: shared });
+            guest.caller.sees = Some(VisibleSessions { user: None, sessions: shared });
             guest.caller.named = None;
             guest.caller.session = Some(hers.placed.session.clone());
             assert_eq!(room.place(&guest, "u hello").unwrap().session, hers.placed.session);
@@ -205,8 +205,8 @@ fn a_reply_that_is_named_by_another_user_is_unknown() {
     let first = room.send(&ann, "u hello");
     room.answer_as(&first, "a hi", Some(reply_name(&ann.caller, "resp_1")));
     let after = |client: &Client| Client { previous: Some("resp_1".into()), ..client.clone() };
-    assert_eq!(room.place(&after(&bob), "u x").unwrap().how, How::New);
-    assert_eq!(room.place(&after(&ann), "u x").unwrap().how, How::Extends);
+    assert_eq!(room.place(&after(&bob), "u x").unwrap().how, Placement::New);
+    assert_eq!(room.place(&after(&ann), "u x").unwrap().how, Placement::Extends);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn two_first_requests_of_one_named_session_at_once_are_one_session() {
     for room in rooms() {
         let ann = named("key", "ann");
         let (one, other) = (room.place(&ann, "u hello").unwrap(), room.place(&ann, "u title").unwrap());
-        assert_eq!((one.how, other.how, &one.session), (How::New, How::New, &other.session));
+        assert_eq!((one.how, other.how, &one.session), (Placement::New, Placement::New, &other.session));
         // The slower one finds the session there, and looks again.
         let first = room.send(&ann, "u hello");
         room.mark_busy(&first);

@@ -1,13 +1,13 @@
 //! Long transcripts: what is known is not read again.
 
 use crate::place::kit::{Room, arrive, client, elements};
-use komado_engine::place::How;
-use komado_provider::{Dialect, Skim};
+use komado_engine::place::Placement;
+use komado_provider::{Dialect, ScannedRequest};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Overwrites everything before element `n`, so that whoever reads it cannot but notice.
-fn blot(skim: &Skim, body: &File, n: usize) {
+fn blot(skim: &ScannedRequest, body: &File, n: usize) {
     let end = skim.elements[n].span.start;
     body.write_all_at(&vec![0xff; end as usize], 0).unwrap();
 }
@@ -31,12 +31,12 @@ fn of_ten_thousand_elements_only_the_last_reply_is_read() {
         assert_eq!(skim.elements.len(), 10_001);
         blot(&skim, &body, 9_999);
         let placed = room.place_skim(&ann, &skim, &body).unwrap();
-        assert_eq!((placed.how, placed.known), (How::Extends, 10_000));
+        assert_eq!((placed.how, placed.known), (Placement::Extends, 10_000));
         // An edit in the middle is found by the digests alone.
         let edited = more.replace("u 質問 2500|", "u 質問 2500?|");
         let (skim, body) = arrive(dialect, &ann, &elements(dialect, &edited));
         blot(&skim, &body, 10_000);
-        assert_eq!(room.place_skim(&ann, &skim, &body).unwrap().how, How::New);
+        assert_eq!(room.place_skim(&ann, &skim, &body).unwrap().how, Placement::New);
     }
 }
 
@@ -48,5 +48,5 @@ fn a_body_that_cannot_be_read_is_another_past_and_no_panic() {
     let (skim, body) = room.arrive(&ann, "u a|a b|u c");
     body.set_len(10).unwrap();
     let placed = room.place_skim(&ann, &skim, &body).unwrap();
-    assert_eq!((placed.how, placed.known), (How::Forks, 1));
+    assert_eq!((placed.how, placed.known), (Placement::Forks, 1));
 }

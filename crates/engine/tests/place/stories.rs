@@ -2,8 +2,8 @@
 
 use crate::place::kit::{Room, client, rooms};
 use komado_core::journal::{Ending, Reply};
-use komado_core::message::Part;
-use komado_engine::place::How;
+use komado_core::message::MessagePart;
+use komado_engine::place::Placement;
 use komado_provider::Dialect;
 
 #[test]
@@ -167,10 +167,10 @@ fn a_reply_that_says_nothing_may_be_left_out() {
         let ann = client("ann");
         room.ask(&ann, "u a", "a b");
         let done = room.send(&ann, "u a|a b|u c");
-        let silent = komado_core::Message::of(komado_core::Role::Assistant, vec![Part::text(" ")]);
+        let silent = komado_core::Message::of(komado_core::Role::Assistant, vec![MessagePart::text(" ")]);
         let reply = Reply { to: Some(done.sent), ..Reply::default() };
         room.open(&done).reply(silent, reply).unwrap();
-        assert_eq!(room.place(&ann, "u a|a b|u c").unwrap().how, How::Again);
+        assert_eq!(room.place(&ann, "u a|a b|u c").unwrap().how, Placement::Again);
         assert_eq!(room.send(&ann, "u a|a b|u c|u d").told, "extends s1/root 3");
     }
 }

@@ -2,20 +2,20 @@
 
 use super::kit::{Agent, Ear, World, result, words};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
 
 #[test]
 fn every_dialect_in_front_of_every_other_also_past_the_window() {
     for client in Dialect::ALL {
         for upstream in Dialect::ALL.into_iter().filter(|upstream| *upstream != client) {
             for stream in [true, false] {
-                let options = Options { window: Some(4_096), ..Options::default() };
+                let options = ScriptedOptions { window: Some(4_096), ..ScriptedOptions::default() };
                 let world = World::new(upstream, 4_096, options);
                 let mut agent = Agent::new(client);
                 agent.stream = stream;
                 let mut edits = 0;
                 for n in 1..=26 {
-                    world.server.add(Step::say(format!("answer {n} 答え")));
+                    world.server.add(ScriptStep::say(format!("answer {n} 答え")));
                     let (message, ear) = agent.turn(&world, &words(n));
                     assert_eq!(message.words(), format!("answer {n} 答え"), "{client:?} to {upstream:?}");
                     let seen = world.last_seen();
@@ -33,10 +33,10 @@ fn every_dialect_in_front_of_every_other_also_past_the_window() {
 fn calls_and_results_go_over() {
     for client in [Dialect::Chat, Dialect::Messages] {
         for upstream in Dialect::ALL {
-            let world = World::new(upstream, 50_000, Options::default());
+            let world = World::new(upstream, 50_000, ScriptedOptions::default());
             let mut agent = Agent::new(client).with_tools();
-            world.server.add(Step::call("read", r#"{"path":"a.rs"}"#));
-            world.server.add(Step::say("It says 窓."));
+            world.server.add(ScriptStep::call("read", r#"{"path":"a.rs"}"#));
+            world.server.add(ScriptStep::say("It says 窓."));
             let (message, _) = agent.turn(&world, "Read a.rs");
             let call = message.calls().next().unwrap();
             assert_eq!((call.name.as_str(), call.arguments.as_str()), ("read", r#"{"path":"a.rs"}"#));
@@ -49,10 +49,10 @@ fn calls_and_results_go_over() {
 
 #[test]
 fn an_error_is_told_in_the_clients_dialect() {
-    let world = World::new(Dialect::Messages, 50_000, Options::default());
+    let world = World::new(Dialect::Messages, 50_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     agent.say("hello");
-    world.server.add(Step::fail(401, None));
+    world.server.add(ScriptStep::fail(401, None));
     let mut ear = Ear::default();
     agent.send(&world, &mut ear).unwrap();
     let body: serde_json::Value = serde_json::from_slice(&ear.body).unwrap();

@@ -6,13 +6,13 @@ use komado_core::message::{Message, Role};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Thread;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
-use komado_store::Mode;
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
+use komado_store::OpenMode;
 
 const MAGIC: &str = "The password is 提灯.";
 
 fn open<'a>(world: &'a World, session: &SessionId) -> Thread<'a> {
-    world.relay.engine().open(session, &root(), Mode::Write).unwrap()
+    world.relay.engine().open(session, &root(), OpenMode::Write).unwrap()
 }
 
 fn append(world: &World, ear: &Ear, text: &str) {
@@ -31,7 +31,7 @@ fn marks(world: &World, ear: &Ear) -> Vec<bool> {
 #[test]
 fn words_added_by_hand_reach_the_model_in_their_place_and_stay_there() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 100_000, Options::default());
+        let world = World::new(dialect, 100_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect).with_tools();
         let (_, ear) = agent.turn(&world, &words(1));
         append(&world, &ear, MAGIC);
@@ -59,7 +59,7 @@ fn words_added_by_hand_reach_the_model_in_their_place_and_stay_there() {
 
 #[test]
 fn words_left_behind_by_a_rewind_are_left_out_again() {
-    let world = World::new(Dialect::Chat, 100_000, Options::default());
+    let world = World::new(Dialect::Chat, 100_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     let (_, ear) = agent.turn(&world, &words(1));
     let session = ear.notes.session.clone().unwrap();
@@ -79,7 +79,7 @@ fn words_left_behind_by_a_rewind_are_left_out_again() {
 
 #[test]
 fn the_anchor_of_a_child_reaches_the_model() {
-    let world = World::new(Dialect::Messages, 100_000, Options::default());
+    let world = World::new(Dialect::Messages, 100_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Messages);
     let (_, ear) = agent.turn(&world, &words(1));
     let mut thread = open(&world, ear.notes.session.as_ref().unwrap());
@@ -100,7 +100,7 @@ fn the_anchor_of_a_child_reaches_the_model() {
 
 #[test]
 fn a_pin_by_hand_changes_no_byte() {
-    let world = World::new(Dialect::Chat, 100_000, Options::default());
+    let world = World::new(Dialect::Chat, 100_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     let (_, ear) = agent.turn(&world, &words(1));
     let mut thread = open(&world, ear.notes.session.as_ref().unwrap());
@@ -115,7 +115,7 @@ fn a_pin_by_hand_changes_no_byte() {
 #[test]
 fn what_was_taken_in_for_a_request_that_never_left_is_not_said_twice() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 100_000, Options::default());
+        let world = World::new(dialect, 100_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         let (_, ear) = agent.turn(&world, &words(1));
         // As if the gateway had ended between the two appends.
@@ -131,9 +131,9 @@ fn what_was_taken_in_for_a_request_that_never_left_is_not_said_twice() {
 #[test]
 fn words_added_while_a_tool_of_the_client_works_come_behind_its_answer() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 100_000, Options::default());
+        let world = World::new(dialect, 100_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect).with_tools();
-        world.server.add(Step::call("read", r#"{"path":"a"}"#));
+        world.server.add(ScriptStep::call("read", r#"{"path":"a"}"#));
         let (message, ear) = agent.turn(&world, &words(1));
         append(&world, &ear, MAGIC);
         let id = message.calls().next().unwrap().id.clone();

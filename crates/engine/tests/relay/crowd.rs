@@ -4,17 +4,22 @@ use super::kit::{Agent, Ear, World, words};
 use komado_core::journal::Entry;
 use komado_core::{Role, ThreadId};
 use komado_engine::Error;
-use komado_engine::relay::Fault;
+use komado_engine::relay::RelayFault;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
-use komado_store::{Error as Store, FileStore, Holder, Mode};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
+use komado_store::{Error as Store, FileStore, Holder, OpenMode};
 use std::sync::{Arc, Barrier};
 
 pub(crate) fn on_files(folder: &std::path::Path, window: u64) -> World {
     let holder =
         Holder { pid: 7, host: "host".into(), program: "test".into(), since: "2026-01-15T10:00:00Z".into() };
     let store = Arc::new(FileStore::new(folder, holder));
-    World::on(store, Dialect::Chat, window, Options { window: Some(window), ..Options::default() })
+    World::on(
+        store,
+        Dialect::Chat,
+        window,
+        ScriptedOptions { window: Some(window), ..ScriptedOptions::default() },
+    )
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn two_requests_of_one_conversation_at_once_are_both_answered_and_one_is_beside(
     let mut agent = Agent::new(Dialect::Chat);
     agent.turn(&world, "hello");
     for text in ["Make a title.", "What now?"] {
-        world.server.add(Step { delay_ms: 90, ..Step::say("ok").when_contains(text) });
+        world.server.add(ScriptStep { delay_ms: 90, ..ScriptStep::say("ok").when_contains(text) });
     }
     let together = Barrier::new(2);
     let placed: Vec<&str> = std::thread::scope(|scope| {
@@ -91,17 +96,17 @@ fn a_request_beside_a_session_that_is_held_elsewhere_makes_one_fork_however_ofte
     let folder = tempfile::tempdir().unwrap();
     let (world, elsewhere) = (on_files(folder.path(), 50_000), on_files(folder.path(), 50_000));
     let mut agent = Agent::new(Dialect::Chat).with_tools();
-    world.server.add(Step::say("It is open. 開いた。"));
+    world.server.add(ScriptStep::say("It is open. 開いた。"));
     let (_, ear) = agent.turn(&world, "Open the window");
     let session = ear.notes.session.unwrap();
     let threads = || world.relay.engine().store().threads(&session).unwrap().len();
-    let held = elsewhere.relay.engine().open(&session, &ThreadId::root(), Mode::Write).unwrap();
+    let held = elsewhere.relay.engine().open(&session, &ThreadId::root(), OpenMode::Write).unwrap();
     let mut title = Agent { has_tools: false, ..agent.clone() };
     title.say("A title for this talk");
     let fault = title.send(&world, &mut Ear::default()).unwrap_err();
-    assert!(matches!(fault, Fault::Ours(Error::Store(Store::Busy { .. }))), "{fault}");
+    assert!(matches!(fault, RelayFault::Ours(Error::Store(Store::Busy { .. }))), "{fault}");
     assert_eq!(threads(), 2, "the root and one beside it");
     drop(held);
-    world.server.add(Step::say("窓"));
+    world.server.add(ScriptStep::say("窓"));
     assert_eq!(title.ask(&world).1.notes.placed, "beside");
 }

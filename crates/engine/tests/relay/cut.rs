@@ -3,22 +3,26 @@
 use super::kit::{Agent, Canned, Ear, World, root};
 use super::own::{call, grown};
 use komado_core::journal::Entry;
-use komado_engine::relay::Fault;
+use komado_engine::relay::RelayFault;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Reply, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedReply};
 
 const STORY: &str = "昔々、ある所に one lantern 提灯 and its owner.";
 
 #[test]
 fn an_answer_cut_anywhere_is_told_kept_and_followed_by_a_whole_one() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 50_000, Options::default());
+        let world = World::new(dialect, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         agent.turn(&world, "hello");
         agent.say("Tell me a story.");
         let mut whole = 0;
         for after in (0..9_000).step_by(211) {
-            world.server.add(Step { break_after: Some(after), chunk: Some(5), ..Step::say(STORY) });
+            world.server.add(ScriptStep {
+                break_after: Some(after),
+                chunk: Some(5),
+                ..ScriptStep::say(STORY)
+            });
             let mut ear = Ear::default();
             let ended = agent.send(&world, &mut ear);
             let heard = agent.hear(&ear);
@@ -27,7 +31,7 @@ fn an_answer_cut_anywhere_is_told_kept_and_followed_by_a_whole_one() {
                 continue;
             }
             match ended {
-                Err(Fault::Theirs(_)) => assert_eq!(ear.status, 0, "{dialect:?} {after}"),
+                Err(RelayFault::Theirs(_)) => assert_eq!(ear.status, 0, "{dialect:?} {after}"),
                 Ok(()) => {
                     assert!(ear.notes.cut.is_some(), "{dialect:?} {after}: {}", ear.text());
                     let thread = world.thread(&ear.notes);
@@ -49,9 +53,9 @@ fn an_answer_cut_anywhere_is_told_kept_and_followed_by_a_whole_one() {
 }
 
 /// What must hold however an answer was cut: no answer and a fault, or an answer that says that it is not whole.
-fn check(ended: Result<(), Fault>, ear: &Ear, heard_all: bool, what: &str) {
+fn check(ended: Result<(), RelayFault>, ear: &Ear, heard_all: bool, what: &str) {
     match ended {
-        Err(Fault::Theirs(_)) => assert_eq!((ear.status, ear.ended), (0, false), "{what}"),
+        Err(RelayFault::Theirs(_)) => assert_eq!((ear.status, ear.ended), (0, false), "{what}"),
         Ok(()) => {
             assert!(ear.status > 0 && ear.ended, "{what}");
             assert!(heard_all || ear.notes.cut.is_some() || ear.status >= 500, "{what}: {}", ear.text());
@@ -63,10 +67,10 @@ fn check(ended: Result<(), Fault>, ear: &Ear, heard_all: bool, what: &str) {
 #[test]
 fn an_answer_cut_at_any_byte_is_told_in_every_dialect_roughly_or_politely() {
     for dialect in Dialect::ALL {
-        let mut world = World::new(dialect, 50_000, Options::default());
+        let mut world = World::new(dialect, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         agent.say("Is the 窓 open?");
-        let answer = world.answer_to(&agent, Step { chunk: Some(3), ..Step::say("窓 ok") });
+        let answer = world.answer_to(&agent, ScriptStep { chunk: Some(3), ..ScriptStep::say("窓 ok") });
         let (canned, there, mut whole) = (Canned::new(), world.base.clone(), 0);
         for after in 0..=answer.body.len() {
             // A rough end differs from a polite one only in how it is noticed: a part of them will do.
@@ -78,7 +82,7 @@ fn an_answer_cut_at_any_byte_is_told_in_every_dialect_roughly_or_politely() {
                 } else {
                     world.turn_to(&there);
                     let break_after = Some(after as u64);
-                    world.server.add(Step { break_after, chunk: Some(3), ..Step::say("窓 ok") });
+                    world.server.add(ScriptStep { break_after, chunk: Some(3), ..ScriptStep::say("窓 ok") });
                 }
                 let mut ear = Ear::default();
                 let ended = agent.send(&world, &mut ear);
@@ -104,9 +108,9 @@ fn with_our_own_tools_offered_an_answer_that_ends_anywhere_is_one_or_a_fault() {
             let (mut world, mut agent) = grown(dialect, stream);
             agent.say("Where does the lantern stand?");
             let calls = vec![call("recall", r#"{"query":"lantern"}"#)];
-            let reply = Reply { text: text.into(), calls, ..Reply::default() };
-            let looks = world.answer_to(&agent, Step { reply, ..Step::default() });
-            let says = world.answer_to(&agent, Step::say("On the shelf."));
+            let reply = ScriptedReply { text: text.into(), calls, ..ScriptedReply::default() };
+            let looks = world.answer_to(&agent, ScriptStep { reply, ..ScriptStep::default() });
+            let says = world.answer_to(&agent, ScriptStep::say("On the shelf."));
             let canned = Canned::new();
             world.turn_to(&canned.url);
             let step = if stream && text.is_empty() && dialect == Dialect::Chat { 13 } else { 301 };
@@ -140,14 +144,14 @@ fn across_dialects_an_answer_cut_at_any_byte_is_told_with_and_without_a_journal(
         (Dialect::Responses, Dialect::Ollama, 1),
     ] {
         for stream in [true, false] {
-            let mut world = World::new(upstream, 50_000, Options::default());
+            let mut world = World::new(upstream, 50_000, ScriptedOptions::default());
             let mut agent = Agent::new(client);
             agent.stream = stream;
             agent.say("Is the 窓 open?");
             let mut speaker = Agent::new(upstream);
             speaker.stream = stream;
             speaker.say("Is the 窓 open?");
-            let answer = world.answer_to(&speaker, Step { chunk: Some(3), ..Step::say("窓 ok") });
+            let answer = world.answer_to(&speaker, ScriptStep { chunk: Some(3), ..ScriptStep::say("窓 ok") });
             let (canned, mut whole) = (Canned::new(), 0);
             world.turn_to(&canned.url);
             for after in (0..answer.body.len()).step_by(step).chain([answer.body.len()]) {
@@ -157,7 +161,7 @@ fn across_dialects_an_answer_cut_at_any_byte_is_told_with_and_without_a_journal(
                     let mut ear = Ear::default();
                     let ended = match journals {
                         true => agent.send(&world, &mut ear),
-                        false => agent.try_untouched(&world, &mut ear).map_err(Fault::Theirs),
+                        false => agent.try_untouched(&world, &mut ear).map_err(RelayFault::Theirs),
                     };
                     let heard = agent.hear(&ear);
                     let all =

@@ -3,13 +3,13 @@
 use super::kit::{Agent, Canned, Ear, World, words};
 use komado_core::journal::Entry;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
 
 #[test]
 fn under_budget_the_bytes_are_the_clients_own_in_every_dialect_and_form() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            let world = World::new(dialect, 100_000, Options::default());
+            let world = World::new(dialect, 100_000, ScriptedOptions::default());
             let mut agent = Agent::new(dialect).with_tools();
             agent.stream = stream;
             for n in 1..=5 {
@@ -46,12 +46,14 @@ fn under_budget_the_bytes_are_the_clients_own_in_every_dialect_and_form() {
 fn what_the_provider_answers_is_what_the_client_hears_byte_for_byte() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            let mut world = World::new(dialect, 100_000, Options::default());
+            let mut world = World::new(dialect, 100_000, ScriptedOptions::default());
             let mut agent = Agent::new(dialect);
             agent.stream = stream;
             agent.say("窓を開けて");
-            let answer =
-                world.answer_to(&agent, Step { chunk: Some(3), ..Step::say("窓を開けました。\n  ok") });
+            let answer = world.answer_to(
+                &agent,
+                ScriptStep { chunk: Some(3), ..ScriptStep::say("窓を開けました。\n  ok") },
+            );
             assert!(world.last_seen().headers.contains(&("x-trace".into(), "7".into())));
             let canned = Canned::new();
             world.turn_to(&canned.url);
@@ -74,12 +76,14 @@ fn what_the_provider_answers_is_what_the_client_hears_byte_for_byte() {
 
 #[test]
 fn an_error_that_is_no_overflow_is_handed_on_as_it_is_and_not_tried_again() {
-    let world = World::new(Dialect::Chat, 100_000, Options::default());
+    let world = World::new(Dialect::Chat, 100_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     agent.say("hello");
     world.server.add(
-        Step::read(r#"{"fail":{"status":429,"retry_after":3,"body":"{\"error\":{\"message\":\"slow\"}}"}}"#)
-            .unwrap(),
+        ScriptStep::read(
+            r#"{"fail":{"status":429,"retry_after":3,"body":"{\"error\":{\"message\":\"slow\"}}"}}"#,
+        )
+        .unwrap(),
     );
     let mut ear = Ear::default();
     agent.send(&world, &mut ear).unwrap();
@@ -95,7 +99,7 @@ fn an_error_that_is_no_overflow_is_handed_on_as_it_is_and_not_tried_again() {
 #[test]
 fn nothing_is_lost_and_nothing_is_stored_twice() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 100_000, Options::default());
+        let world = World::new(dialect, 100_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         let mut said = Vec::new();
         let mut last = None;
@@ -135,7 +139,11 @@ fn mark_newest(agent: &mut Agent) {
 
 #[test]
 fn marks_that_move_stand_where_the_client_has_them_now() {
-    let world = World::new(Dialect::Messages, 6_000, Options { window: Some(6_000), ..Options::default() });
+    let world = World::new(
+        Dialect::Messages,
+        6_000,
+        ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() },
+    );
     let mut agent = Agent::new(Dialect::Messages).with_tools();
     let (mut edits, mut call) = (0, None);
     for n in 1..=40 {
@@ -147,7 +155,7 @@ fn marks_that_move_stand_where_the_client_has_them_now() {
             None => agent.say(&words(n)),
         }
         if n % 2 == 1 {
-            world.server.add(Step::call("read", r#"{"path":"a"}"#));
+            world.server.add(ScriptStep::call("read", r#"{"path":"a"}"#));
         }
         mark_newest(&mut agent);
         let (message, ear) = agent.ask(&world);
@@ -165,7 +173,7 @@ fn marks_that_move_stand_where_the_client_has_them_now() {
 #[test]
 fn an_edited_past_is_a_fork_and_a_shorter_one_goes_back() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 50_000, Options::default());
+        let world = World::new(dialect, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         (1..=3).for_each(|n| drop(agent.turn(&world, &words(n))));
         let mut shorter = agent.clone();

@@ -3,9 +3,9 @@
 
 use super::kit::{Agent, Ear, MODEL, World, words};
 use komado_core::journal::Entry;
-use komado_engine::relay::Fault;
+use komado_engine::relay::RelayFault;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
 use komado_store::MemoryStore;
 use komado_testkit::Faulty;
 use std::net::TcpListener;
@@ -15,17 +15,17 @@ use std::sync::Arc;
 fn stumble(client: Dialect, upstream: Dialect, step: usize) -> usize {
     let conversing = |fails_at: u64| {
         let store = Arc::new(Faulty::new(MemoryStore::default(), fails_at));
-        let world = World::on(store.clone(), upstream, 3_000, Options::default());
+        let world = World::on(store.clone(), upstream, 3_000, ScriptedOptions::default());
         let mut agent = Agent::new(client);
         (agent.renames, agent.more) = (true, r#","model":"their-name""#.into());
-        world.server.add(Step::say("answer to {{last}}").always());
+        world.server.add(ScriptStep::say("answer to {{last}}").always());
         let mut faults = 0;
         for n in 1..=12 {
             agent.say(&format!("week {n}; {}", words(n)));
             let mut ear = Ear::default();
             match agent.send(&world, &mut ear) {
                 Ok(()) => {}
-                Err(Fault::Ours(_)) => {
+                Err(RelayFault::Ours(_)) => {
                     assert_eq!(ear.status, 0, "nothing had begun");
                     faults += 1;
                     agent.send_untouched(&world, &mut ear);
@@ -71,7 +71,7 @@ fn nor_where_the_provider_speaks_another_dialect() {
 #[test]
 fn a_provider_that_is_not_there_is_their_fault_and_journaled() {
     for upstream in [Dialect::Chat, Dialect::Messages] {
-        let mut world = World::new(upstream, 50_000, Options::default());
+        let mut world = World::new(upstream, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(Dialect::Chat);
         let (_, ear) = agent.turn(&world, "hello");
         let (notes, there) = (ear.notes, world.base.clone());
@@ -79,7 +79,7 @@ fn a_provider_that_is_not_there_is_their_fault_and_journaled() {
         let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         world.turn_to(&format!("http://{nobody}"));
         let mut ear = Ear::default();
-        assert!(matches!(agent.send(&world, &mut ear), Err(Fault::Theirs(_))), "{upstream:?}");
+        assert!(matches!(agent.send(&world, &mut ear), Err(RelayFault::Theirs(_))), "{upstream:?}");
         assert_eq!((ear.status, ear.ended), (0, false), "{upstream:?}: nothing had begun");
         let thread = world.thread(&notes);
         let Entry::Lost(reply) = thread.record(thread.last()).unwrap().entry else { panic!("{upstream:?}") };
@@ -95,17 +95,17 @@ fn a_provider_that_is_not_there_is_their_fault_and_journaled() {
 
 #[test]
 fn what_cannot_be_admitted_is_a_fault_of_ours() {
-    let world = World::new(Dialect::Chat, 50_000, Options::default());
+    let world = World::new(Dialect::Chat, 50_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     agent.elements.push(r#"{"role":"tool","tool_call_id":"nobody","content":"x"}"#.into());
     let mut ear = Ear::default();
-    assert!(matches!(agent.send(&world, &mut ear), Err(Fault::Ours(_))));
+    assert!(matches!(agent.send(&world, &mut ear), Err(RelayFault::Ours(_))));
     assert_eq!(ear.status, 0);
 }
 
 #[test]
 fn threads_are_settled_when_they_rest() {
-    let world = World::new(Dialect::Chat, 50_000, Options::default());
+    let world = World::new(Dialect::Chat, 50_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     let (_, ear) = agent.turn(&world, "hello");
     let session = ear.notes.session.unwrap();

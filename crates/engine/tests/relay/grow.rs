@@ -4,13 +4,13 @@ use super::kit::{Agent, Ear, World, seen_list, words};
 use komado_core::journal::Entry;
 use komado_engine::lesson;
 use komado_provider::Dialect;
-use komado_provider::scripted::{OnOverflow, Options, Reply, Seen, Step};
+use komado_provider::scripted::{OnOverflow, ScriptStep, ScriptedOptions, ScriptedReply, SeenRequest};
 use komado_store::MemoryStore;
 use komado_testkit::Faulty;
 use std::sync::Arc;
 
-fn window(tokens: u64, overflow: OnOverflow) -> Options {
-    Options { window: Some(tokens), overflow, ..Options::default() }
+fn window(tokens: u64, overflow: OnOverflow) -> ScriptedOptions {
+    ScriptedOptions { window: Some(tokens), overflow, ..ScriptedOptions::default() }
 }
 
 /// The longest beginning that two lists share.
@@ -23,7 +23,7 @@ fn grow(dialect: Dialect, stream: bool, believed: u64, overflow: OnOverflow) -> 
     let mut agent = Agent::new(dialect);
     agent.stream = stream;
     let (mut edits, mut refused) = (0, 0);
-    let mut before: Option<Seen> = None;
+    let mut before: Option<SeenRequest> = None;
     for n in 1..=40 {
         agent.say(&words(n));
         let sent = agent.elements.clone();
@@ -77,11 +77,11 @@ fn a_window_that_nobody_knows_is_learned_from_the_first_refusal() {
 fn when_nothing_helps_the_client_hears_the_words_it_knows() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            let world = World::new(dialect, 50_000, Options::default());
+            let world = World::new(dialect, 50_000, ScriptedOptions::default());
             let mut agent = Agent::new(dialect);
             agent.stream = stream;
             (1..=6).for_each(|n| drop(agent.turn(&world, &words(n))));
-            (0..4).for_each(|_| world.server.add(Step::overflow()));
+            (0..4).for_each(|_| world.server.add(ScriptStep::overflow()));
             agent.say("What now?");
             let mut ear = Ear::default();
             agent.send(&world, &mut ear).unwrap();
@@ -93,7 +93,7 @@ fn when_nothing_helps_the_client_hears_the_words_it_knows() {
             }
             assert!(ear.ended);
             // And it goes on.
-            world.server.add(Step::say("better"));
+            world.server.add(ScriptStep::say("better"));
             let (message, _) = agent.ask(&world);
             assert_eq!(message.words(), "better");
         }
@@ -151,7 +151,7 @@ fn every_refusal_is_in_the_journal_and_the_edits_with_their_reasons() {
 
 #[test]
 fn a_compacted_transcript_is_smaller_and_goes_on_as_another() {
-    let world = World::new(Dialect::Responses, 100_000, Options::default());
+    let world = World::new(Dialect::Responses, 100_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Responses).whole();
     (1..=20).for_each(|n| drop(agent.turn(&world, &words(n))));
     let mut ear = Ear::default();
@@ -205,13 +205,17 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn a_provider_that_counts_otherwise_does_not_make_each_answer_read_the_whole_view() {
     let store = Arc::new(Faulty::new(MemoryStore::default(), 0));
-    let world = World::on(store.clone(), Dialect::Chat, 1_000_000, Options::default());
+    let world = World::on(store.clone(), Dialect::Chat, 1_000_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat).whole();
     let mut costs = Vec::new();
     for n in 1..=60 {
         // Thoughts that the server counts in its own way, so that nothing is ever learned of how it counts.
-        let reply = Reply { text: "ok".into(), reasoning: Some(words(n).repeat(4)), ..Reply::default() };
-        world.server.add(Step { reply, ..Step::default() });
+        let reply = ScriptedReply {
+            text: "ok".into(),
+            reasoning: Some(words(n).repeat(4)),
+            ..ScriptedReply::default()
+        };
+        world.server.add(ScriptStep { reply, ..ScriptStep::default() });
         let before = store.calls();
         agent.turn(&world, &words(n));
         costs.push(store.calls() - before);
@@ -223,7 +227,7 @@ fn a_provider_that_counts_otherwise_does_not_make_each_answer_read_the_whole_vie
 #[test]
 fn a_bound_on_turns_holds_whether_the_window_is_known_or_not() {
     for believed in [0, 100_000] {
-        let mut world = World::new(Dialect::Chat, believed, Options::default());
+        let mut world = World::new(Dialect::Chat, believed, ScriptedOptions::default());
         world.asking.history = Some(2);
         let mut agent = Agent::new(Dialect::Chat);
         let mut edits = 0;

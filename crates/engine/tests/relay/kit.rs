@@ -1,20 +1,25 @@
 //! A client that knows nothing of us, a server with a window, and the gateway's turn between them.
 
 use komado_core::budget::Preset;
-use komado_core::message::{Message, Outcome, Part, Role};
-use komado_core::openai::Blobs;
+use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
+use komado_core::openai::BlobReader;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_engine::condense::Settings;
-use komado_engine::exchange::Asking;
-use komado_engine::place::Caller;
-use komado_engine::relay::{Arrival, Fault, Gone, Manner, Notes, Offer, Outlet, Relay, Upstream, untouched};
+use komado_engine::condense::CondenseSettings;
+use komado_engine::exchange::ModelTarget;
+use komado_engine::place::TranscriptCaller;
+use komado_engine::relay::{
+    ClientGone, ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream,
+    ToolOffer, untouched,
+};
 use komado_engine::{Clock, Engine, Thread};
 use komado_provider::client::SendError;
 use komado_provider::overflow::classify;
-use komado_provider::scripted::{Options, Seen, Server, Step};
-use komado_provider::{Client, Dialect, Form, Heard, Patience, Provider, Skimmer};
-use komado_store::{MemoryStore, Mode, Store};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer, SeenRequest};
+use komado_provider::{
+    Client, ClientTimeouts, Dialect, ModelResponse, Provider, RequestScanner, ResponseForm,
+};
+use komado_store::{MemoryStore, OpenMode, Store};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -39,28 +44,34 @@ impl Clock for Ticking {
 /// The house and what is behind it.
 pub(crate) struct World {
     pub(crate) relay: Relay,
-    pub(crate) server: Server,
-    pub(crate) asking: Asking,
-    pub(crate) offer: Offer,
+    pub(crate) server: ScriptedServer,
+    pub(crate) asking: ModelTarget,
+    pub(crate) offer: ToolOffer,
     /// Where requests in the client's own dialect go.
     pub(crate) base: String,
 }
 
 impl World {
     /// A gateway that believes in a window of `window`, before a server of `upstream`'s dialect.
-    pub(crate) fn new(upstream: Dialect, window: u64, options: Options) -> Self {
+    pub(crate) fn new(upstream: Dialect, window: u64, options: ScriptedOptions) -> Self {
         Self::on(Arc::new(MemoryStore::default()), upstream, window, options)
     }
 
-    pub(crate) fn on(store: Arc<dyn Store>, upstream: Dialect, window: u64, options: Options) -> Self {
-        let server = Server::start(Options { keep: 4_096, ..options }).unwrap();
-        let patience = Patience { tries: 1, delay: Duration::from_millis(1), ..Patience::default() };
+    pub(crate) fn on(
+        store: Arc<dyn Store>,
+        upstream: Dialect,
+        window: u64,
+        options: ScriptedOptions,
+    ) -> Self {
+        let server = ScriptedServer::start(ScriptedOptions { keep: 4_096, ..options }).unwrap();
+        let patience =
+            ClientTimeouts { tries: 1, delay: Duration::from_millis(1), ..ClientTimeouts::default() };
         let client = Client::new(patience).unwrap().final_if(|status, body| classify(status, body).overflow);
         let provider = Provider::at("scripted", upstream, server.url()).unwrap();
-        let asking = Asking::new(client, provider, MODEL, window);
+        let asking = ModelTarget::new(client, provider, MODEL, window);
         let relay = Relay::new(Engine::new(store, Arc::new(Ticking::default())));
         let base = server.url().to_owned();
-        Self { relay, server, asking, offer: Offer::WhenNeeded, base }
+        Self { relay, server, asking, offer: ToolOffer::WhenNeeded, base }
     }
 
     /// From now on requests go to another address.
@@ -70,25 +81,25 @@ impl World {
     }
 
     /// What the server answers to an agent, byte for byte.
-    pub(crate) fn answer_to(&self, agent: &Agent, step: Step) -> Ear {
+    pub(crate) fn answer_to(&self, agent: &Agent, step: ScriptStep) -> Ear {
         self.server.add(step);
         let mut ear = Ear::default();
         agent.send_untouched(self, &mut ear);
         ear
     }
 
-    pub(crate) fn thread(&self, notes: &Notes) -> Thread<'_> {
+    pub(crate) fn thread(&self, notes: &RelayNotes) -> Thread<'_> {
         let (session, thread) = (notes.session.clone().unwrap(), notes.thread.clone().unwrap());
-        self.relay.engine().open(&session, &thread, Mode::Read).unwrap()
+        self.relay.engine().open(&session, &thread, OpenMode::Read).unwrap()
     }
 
     /// The last request that the server saw.
-    pub(crate) fn last_seen(&self) -> Seen {
+    pub(crate) fn last_seen(&self) -> SeenRequest {
         self.server.seen().pop().unwrap()
     }
 }
 
-fn meta(session: &SessionId, caller: &Caller, config: MetaConfig) -> Meta {
+fn meta(session: &SessionId, caller: &TranscriptCaller, config: MetaConfig) -> Meta {
     Meta {
         uuid: session.to_string(),
         task_key: TaskKey::local(session),
@@ -124,7 +135,7 @@ pub(crate) struct Ear {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    pub(crate) notes: Notes,
+    pub(crate) notes: RelayNotes,
     pub(crate) ended: bool,
     /// Hangs up after so many writes.
     pub(crate) patience: Option<usize>,
@@ -132,16 +143,16 @@ pub(crate) struct Ear {
     pub(crate) bell: Option<std::sync::mpsc::Sender<()>>,
 }
 
-impl Outlet for Ear {
-    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
+impl ClientOutlet for Ear {
+    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &RelayNotes) {
         assert_eq!(self.status, 0, "begun once");
         (self.status, self.headers, self.notes) = (status, headers.to_vec(), notes.clone());
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ClientGone> {
         assert!(self.status > 0 && !self.ended, "between beginning and end");
         match &mut self.patience {
-            Some(0) => return Err(Gone),
+            Some(0) => return Err(ClientGone),
             Some(left) => *left -= 1,
             None => {}
         }
@@ -152,7 +163,7 @@ impl Outlet for Ear {
         Ok(())
     }
 
-    fn end(&mut self, notes: &Notes) {
+    fn end(&mut self, notes: &RelayNotes) {
         (self.notes, self.ended) = (notes.clone(), true);
     }
 }
@@ -165,7 +176,7 @@ impl Ear {
 
 pub(crate) struct NoBlobs;
 
-impl Blobs for NoBlobs {
+impl BlobReader for NoBlobs {
     fn base64(&mut self, _: &str, _: &mut dyn Write) -> io::Result<()> {
         Err(io::ErrorKind::NotFound.into())
     }
@@ -275,17 +286,17 @@ impl Agent {
         }
     }
 
-    pub(crate) fn arrival(&self, body: &str) -> Arrival {
-        let mut skimmer = Skimmer::new(self.dialect, self.salt.as_bytes());
+    pub(crate) fn arrival(&self, body: &str) -> ClientRequest {
+        let mut skimmer = RequestScanner::new(self.dialect, self.salt.as_bytes());
         skimmer.push(body.as_bytes()).unwrap();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(body.as_bytes()).unwrap();
-        let caller = Caller { salt: self.salt.clone(), ..Caller::default() };
-        Arrival { skim: Arc::new(skimmer.end().unwrap()), body: Arc::new(file), caller }
+        let caller = TranscriptCaller { salt: self.salt.clone(), ..TranscriptCaller::default() };
+        ClientRequest { skim: Arc::new(skimmer.end().unwrap()), body: Arc::new(file), caller }
     }
 
-    fn upstream(&self, world: &World) -> Upstream {
-        Upstream {
+    fn upstream(&self, world: &World) -> RelayUpstream {
+        RelayUpstream {
             asking: world.asking.clone(),
             url: format!("{}{}", self.server.as_deref().unwrap_or(world.base.as_str()), self.path()),
             headers: vec![("content-type".into(), "application/json".into()), ("x-trace".into(), "7".into())],
@@ -294,13 +305,13 @@ impl Agent {
     }
 
     /// Sends its transcript.
-    pub(crate) fn send(&self, world: &World, ear: &mut Ear) -> Result<(), Fault> {
+    pub(crate) fn send(&self, world: &World, ear: &mut Ear) -> Result<(), RelayFault> {
         self.act(world, ear, |relay, arrival, upstream, manner, ear| {
             relay.relay(arrival, upstream, manner, ear)
         })
     }
 
-    pub(crate) fn compact(&self, world: &World, ear: &mut Ear) -> Result<(), Fault> {
+    pub(crate) fn compact(&self, world: &World, ear: &mut Ear) -> Result<(), RelayFault> {
         self.act(world, ear, |relay, arrival, upstream, manner, ear| {
             relay.compact(arrival, upstream, manner, ear)
         })
@@ -309,22 +320,28 @@ impl Agent {
     /// Sends its transcript past everything of ours.
     pub(crate) fn send_untouched(&self, world: &World, ear: &mut Ear) {
         let arrival = self.arrival(&self.body());
-        untouched(&arrival, &self.upstream(world), ear, Notes::default()).unwrap();
+        untouched(&arrival, &self.upstream(world), ear, RelayNotes::default()).unwrap();
     }
 
     pub(crate) fn try_untouched(&self, world: &World, ear: &mut Ear) -> Result<(), SendError> {
-        untouched(&self.arrival(&self.body()), &self.upstream(world), ear, Notes::default())
+        untouched(&self.arrival(&self.body()), &self.upstream(world), ear, RelayNotes::default())
     }
 
     fn act(
         &self,
         world: &World,
         ear: &mut Ear,
-        act: impl FnOnce(&Relay, &Arrival, &Upstream, &Manner<'_>, &mut Ear) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let manner = Manner {
+        act: impl FnOnce(
+            &Relay,
+            &ClientRequest,
+            &RelayUpstream,
+            &RelayConfig<'_>,
+            &mut Ear,
+        ) -> Result<(), RelayFault>,
+    ) -> Result<(), RelayFault> {
+        let manner = RelayConfig {
             policy: Preset::Komado.policy(),
-            settings: Settings::default(),
+            settings: CondenseSettings::default(),
             summariser: &(),
             offer: world.offer,
             meta: &meta,
@@ -346,9 +363,10 @@ impl Agent {
     }
 
     /// What an answer says.
-    pub(crate) fn hear(&self, ear: &Ear) -> Heard {
-        let mut decoder = self.dialect.decoder(if self.stream { Form::Stream } else { Form::Whole });
-        let mut heard = Heard::default();
+    pub(crate) fn hear(&self, ear: &Ear) -> ModelResponse {
+        let mut decoder =
+            self.dialect.decoder(if self.stream { ResponseForm::Stream } else { ResponseForm::Whole });
+        let mut heard = ModelResponse::default();
         decoder.push(&ear.body, &mut |event| heard.take(&event));
         decoder.end(&mut |event| heard.take(&event));
         heard
@@ -365,10 +383,10 @@ impl Agent {
 pub(crate) fn result(call: &str, text: &str) -> Message {
     Message::of(
         Role::Tool,
-        vec![Part::Result(Outcome {
+        vec![MessagePart::Result(ToolOutcome {
             call_id: call.into(),
             name: None,
-            content: vec![Part::text(text)],
+            content: vec![MessagePart::text(text)],
             is_error: false,
             output_ref: None,
             duration_ms: None,
@@ -387,7 +405,7 @@ pub(crate) fn root() -> ThreadId {
 }
 
 /// The elements of a request that was seen.
-pub(crate) fn seen_list(seen: &Seen) -> Vec<String> {
+pub(crate) fn seen_list(seen: &SeenRequest) -> Vec<String> {
     let body: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> =
         serde_json::from_slice(&seen.body).unwrap();
     let list = body.get("messages").or(body.get("input")).unwrap();

@@ -2,7 +2,7 @@
 
 use super::kit::{Agent, World, seen_list, words};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
 use serde_json::{Value, json};
 
 fn seen(world: &World) -> Vec<Value> {
@@ -11,7 +11,7 @@ fn seen(world: &World) -> Vec<Value> {
 
 #[test]
 fn calls_without_ids_stay_without_when_their_results_are_trimmed() {
-    let options = Options { window: Some(6_000), ..Options::default() };
+    let options = ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() };
     let world = World::new(Dialect::Ollama, 6_000, options);
     let mut agent = Agent::new(Dialect::Ollama).with_tools().whole();
     let mut changed = 0;
@@ -24,7 +24,7 @@ fn calls_without_ids_stay_without_when_their_results_are_trimmed() {
             let content = format!("{n}-{which}: {}", words(n).repeat(3));
             agent.elements.push(json!({"role": "tool", "tool_name": "read", "content": content}).to_string());
         }
-        world.server.add(Step::say(format!("Done with {n}.")));
+        world.server.add(ScriptStep::say(format!("Done with {n}.")));
         let (_, ear) = agent.ask(&world);
         assert_eq!(ear.notes.attempts, 1, "{n}: the server takes it");
         let list = seen(&world);
@@ -51,7 +51,7 @@ fn calls_without_ids_stay_without_when_their_results_are_trimmed() {
 
 #[test]
 fn functions_of_the_old_form_stay_in_it_when_their_results_are_trimmed() {
-    let options = Options { window: Some(6_000), ..Options::default() };
+    let options = ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() };
     let world = World::new(Dialect::Chat, 6_000, options);
     let mut agent = Agent::new(Dialect::Chat).whole();
     agent.more = r#","functions":[{"name":"read","parameters":{"type":"object"}}]"#.into();
@@ -62,7 +62,7 @@ fn functions_of_the_old_form_stay_in_it_when_their_results_are_trimmed() {
         agent.elements.push(json!({"role": "assistant", "content": null, "function_call": call}).to_string());
         let content = format!("file {n}: {}", words(n).repeat(4));
         agent.elements.push(json!({"role": "function", "name": "read", "content": content}).to_string());
-        world.server.add(Step::say(format!("Done with {n}.")));
+        world.server.add(ScriptStep::say(format!("Done with {n}.")));
         let (_, ear) = agent.ask(&world);
         assert_eq!(ear.notes.attempts, 1, "{n}: the server takes it");
         let list = seen(&world);

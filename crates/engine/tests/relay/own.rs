@@ -2,12 +2,13 @@
 
 use super::kit::{Agent, Ear, World, words};
 use komado_core::journal::Entry;
-use komado_engine::relay::Offer;
+use komado_engine::relay::ToolOffer;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Reply, Step, ToolCall};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedReply, ToolCall};
 
 pub(crate) fn grown(dialect: Dialect, stream: bool) -> (World, Agent) {
-    let world = World::new(dialect, 16_000, Options { window: Some(16_000), ..Options::default() });
+    let world =
+        World::new(dialect, 16_000, ScriptedOptions { window: Some(16_000), ..ScriptedOptions::default() });
     let mut agent = Agent::new(dialect).with_tools();
     agent.stream = stream;
     agent.turn(&world, "The lantern stands on the shelf behind the door. 提灯は棚の上。");
@@ -37,13 +38,13 @@ fn recall_is_offered_called_and_answered_inside_in_every_dialect_and_form() {
             let offered = tools(&world);
             assert!(offered.contains("\"recall\"") && offered.contains("\"read\""), "{dialect:?}");
             let before = world.server.seen().len();
-            let reply = Reply {
+            let reply = ScriptedReply {
                 text: "Let me look. ".into(),
                 calls: vec![call("recall", r#"{"query":"lantern"}"#)],
-                ..Reply::default()
+                ..ScriptedReply::default()
             };
-            world.server.add(Step { reply, ..Step::default() });
-            world.server.add(Step::say("On the shelf."));
+            world.server.add(ScriptStep { reply, ..ScriptStep::default() });
+            world.server.add(ScriptStep::say("On the shelf."));
             let (message, ear) = agent.turn(&world, "Where does the lantern stand?");
             let said: String = message.words().replace('\n', "");
             assert_eq!(said, "Let me look. On the shelf.", "{dialect:?} {stream}");
@@ -72,13 +73,16 @@ fn next_to_a_clients_tool_both_calls_and_both_results_are_there() {
         for stream in [true, false] {
             let (world, mut agent) = grown(dialect, stream);
             let calls = vec![call("recall", r#"{"query":"lantern"}"#), call("read", r#"{"path":"窓.rs"}"#)];
-            world.server.add(Step { reply: Reply { calls, ..Reply::default() }, ..Step::default() });
+            world.server.add(ScriptStep {
+                reply: ScriptedReply { calls, ..ScriptedReply::default() },
+                ..ScriptStep::default()
+            });
             let (message, _) = agent.turn(&world, "Look it up, and read the file.");
             let seen: Vec<&str> = message.calls().map(|call| call.name.as_str()).collect();
             assert_eq!(seen, ["read"], "{dialect:?}: the client sees its own");
             let id = message.calls().next().unwrap().id.clone();
             agent.results(&[(&id, "fn main() {}")]);
-            world.server.add(Step::say("Both done."));
+            world.server.add(ScriptStep::say("Both done."));
             let (message, ear) = agent.ask(&world);
             assert_eq!(message.words(), "Both done.");
             assert_eq!(ear.notes.placed, "extends", "{dialect:?}");
@@ -95,7 +99,7 @@ fn next_to_a_clients_tool_both_calls_and_both_results_are_there() {
 #[test]
 fn a_model_that_does_not_stop_calling_is_told_to() {
     let (world, mut agent) = grown(Dialect::Chat, true);
-    world.server.add(Step::call("recall", r#"{"query":"lantern"}"#).always());
+    world.server.add(ScriptStep::call("recall", r#"{"query":"lantern"}"#).always());
     let (message, ear) = agent.turn(&world, "Where?");
     assert_eq!(message.calls().count(), 0);
     assert!((9..=11).contains(&ear.notes.attempts), "{}", ear.notes.attempts);
@@ -105,12 +109,12 @@ fn a_model_that_does_not_stop_calling_is_told_to() {
 
 #[test]
 fn nothing_is_offered_to_a_client_without_tools_nor_where_it_is_not_wanted() {
-    let mut world = World::new(Dialect::Chat, 8_000, Options::default());
+    let mut world = World::new(Dialect::Chat, 8_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     (1..=60).for_each(|n| drop(agent.turn(&world, &words(n))));
     let body = String::from_utf8(world.last_seen().body).unwrap();
     assert!(!body.contains("\"tools\"") && body.contains("The originals are kept."));
-    world.offer = Offer::Never;
+    world.offer = ToolOffer::Never;
     let mut agent = Agent::new(Dialect::Chat).with_tools();
     agent.salt = "bob".into();
     (1..=60).for_each(|n| drop(agent.turn(&world, &words(n))));
@@ -119,10 +123,10 @@ fn nothing_is_offered_to_a_client_without_tools_nor_where_it_is_not_wanted() {
 
 #[test]
 fn a_client_that_goes_amid_an_answer_ends_it_and_what_came_is_kept() {
-    let world = World::new(Dialect::Chat, 50_000, Options::default());
+    let world = World::new(Dialect::Chat, 50_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Chat);
     agent.say("Tell me a long story.");
-    world.server.add(Step { chunk: Some(4), ..Step::say("once upon a time ".repeat(200)) });
+    world.server.add(ScriptStep { chunk: Some(4), ..ScriptStep::say("once upon a time ".repeat(200)) });
     let mut ear = Ear { patience: Some(3), ..Ear::default() };
     agent.send(&world, &mut ear).unwrap();
     let thread = world.thread(&ear.notes);
@@ -152,19 +156,22 @@ fn a_clients_own_tool_of_our_name_is_the_clients_also_across_dialects_and_past_t
     for client in Dialect::ALL {
         for upstream in Dialect::ALL {
             for stream in [true, false] {
-                let world =
-                    World::new(upstream, 6_000, Options { window: Some(6_000), ..Options::default() });
+                let world = World::new(
+                    upstream,
+                    6_000,
+                    ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() },
+                );
                 let mut agent = Agent::new(client);
                 (agent.stream, agent.more) = (stream, own_recall(client));
                 let what = format!("{client:?} {upstream:?} {stream}");
                 let mut edits = 0;
                 for n in 1..=14 {
-                    world.server.add(Step::call("recall", r#"{"query":"x"}"#));
+                    world.server.add(ScriptStep::call("recall", r#"{"query":"x"}"#));
                     let (message, ear) = agent.turn(&world, &words(n).repeat(2));
                     let call = message.calls().next().unwrap_or_else(|| panic!("{what} {n}"));
                     assert_eq!((call.name.as_str(), call.arguments.as_str()), ("recall", r#"{"query":"x"}"#));
                     agent.results(&[(&call.id.clone(), "their own")]);
-                    world.server.add(Step::say("done"));
+                    world.server.add(ScriptStep::say("done"));
                     let (message, next) = agent.ask(&world);
                     assert_eq!(message.words(), "done", "{what} {n}");
                     assert_eq!(ear.notes.recalls + next.notes.recalls, 0, "{what}");
@@ -183,9 +190,9 @@ fn an_overflow_after_the_words_of_a_first_round_is_an_error_and_no_success() {
         world.asking.tries = 0;
         agent.say("Where does the lantern stand?");
         let calls = vec![call("recall", r#"{"query":"lantern"}"#)];
-        let reply = Reply { text: "Let me look. ".into(), calls, ..Reply::default() };
-        world.server.add(Step { reply, ..Step::default() });
-        world.server.add(Step::overflow());
+        let reply = ScriptedReply { text: "Let me look. ".into(), calls, ..ScriptedReply::default() };
+        world.server.add(ScriptStep { reply, ..ScriptStep::default() });
+        world.server.add(ScriptStep::overflow());
         let mut ear = Ear::default();
         agent.send(&world, &mut ear).unwrap();
         assert!((400..500).contains(&ear.status) && ear.ended, "{dialect:?}: {} {}", ear.status, ear.text());

@@ -2,7 +2,7 @@
 
 use super::kit::{Agent, Ear, MODEL, World, words};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
 
 fn seen(world: &World) -> serde_json::Value {
     serde_json::from_slice(&world.last_seen().body).unwrap()
@@ -11,7 +11,7 @@ fn seen(world: &World) -> serde_json::Value {
 #[test]
 fn the_models_name_is_replaced_and_everything_else_stays() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 50_000, Options::default());
+        let world = World::new(dialect, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         agent.renames = true;
         agent.more = r#","model":"their-name""#.into();
@@ -25,7 +25,7 @@ fn the_models_name_is_replaced_and_everything_else_stays() {
 
 #[test]
 fn ollama_is_told_the_window_that_the_owner_named_unless_the_client_does() {
-    let mut world = World::new(Dialect::Ollama, 8_000, Options::default());
+    let mut world = World::new(Dialect::Ollama, 8_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Ollama);
     agent.turn(&world, "hello");
     assert!(seen(&world)["options"].is_null(), "nobody named one");
@@ -41,7 +41,11 @@ fn ollama_is_told_the_window_that_the_owner_named_unless_the_client_does() {
 
 #[test]
 fn the_room_for_thoughts_is_never_more_than_the_room_for_the_answer() {
-    let world = World::new(Dialect::Messages, 6_000, Options { window: Some(9_000), ..Options::default() });
+    let world = World::new(
+        Dialect::Messages,
+        6_000,
+        ScriptedOptions { window: Some(9_000), ..ScriptedOptions::default() },
+    );
     let mut agent = Agent::new(Dialect::Messages);
     agent.max_tokens = Some(3_000);
     agent.more = r#","thinking":{"type":"enabled","budget_tokens":2700}"#.into();
@@ -55,7 +59,7 @@ fn the_room_for_thoughts_is_never_more_than_the_room_for_the_answer() {
 
 #[test]
 fn a_request_that_leans_on_the_servers_memory_is_placed_and_goes_out_as_it_is() {
-    let world = World::new(Dialect::Responses, 50_000, Options::default());
+    let world = World::new(Dialect::Responses, 50_000, ScriptedOptions::default());
     let mut agent = Agent::new(Dialect::Responses).whole();
     agent.say("The lantern stands on the shelf.");
     let (_, ear) = agent.ask(&world);
@@ -72,7 +76,11 @@ fn a_request_that_leans_on_the_servers_memory_is_placed_and_goes_out_as_it_is() 
 
 #[test]
 fn over_budget_it_goes_out_whole_without_the_servers_memory() {
-    let world = World::new(Dialect::Responses, 3_000, Options { window: Some(3_000), ..Options::default() });
+    let world = World::new(
+        Dialect::Responses,
+        3_000,
+        ScriptedOptions { window: Some(3_000), ..ScriptedOptions::default() },
+    );
     let mut agent = Agent::new(Dialect::Responses).whole();
     let mut edits = 0;
     for n in 1..=30 {
@@ -94,7 +102,8 @@ fn over_budget_it_goes_out_whole_without_the_servers_memory() {
 #[test]
 fn a_limit_of_an_earlier_request_is_none_of_this_one() {
     for dialect in [Dialect::Chat, Dialect::Responses] {
-        let world = World::new(dialect, 6_000, Options { window: Some(6_000), ..Options::default() });
+        let world =
+            World::new(dialect, 6_000, ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() });
         let mut agent = Agent::new(dialect);
         agent.max_tokens = Some(300);
         agent.turn(&world, "hello");
@@ -113,7 +122,7 @@ fn a_limit_of_an_earlier_request_is_none_of_this_one() {
 #[test]
 fn a_request_that_goes_untouched_still_names_the_model_as_the_provider_knows_it() {
     for dialect in Dialect::ALL {
-        let world = World::new(dialect, 50_000, Options::default());
+        let world = World::new(dialect, 50_000, ScriptedOptions::default());
         let mut agent = Agent::new(dialect);
         (agent.renames, agent.more) = (true, r#","model":"their-name""#.into());
         agent.say("hello");
@@ -127,11 +136,15 @@ fn a_request_that_goes_untouched_still_names_the_model_as_the_provider_knows_it(
 
 #[test]
 fn two_options_of_ollama_are_written_once_and_together() {
-    let mut world = World::new(Dialect::Ollama, 4_096, Options { window: Some(4_096), ..Options::default() });
+    let mut world = World::new(
+        Dialect::Ollama,
+        4_096,
+        ScriptedOptions { window: Some(4_096), ..ScriptedOptions::default() },
+    );
     world.asking.is_given = true;
     let mut agent = Agent::new(Dialect::Ollama);
     agent.say("hello");
-    world.server.add(Step::overflow());
+    world.server.add(ScriptStep::overflow());
     agent.more = r#","options":{"num_predict":3000}"#.into();
     agent.ask(&world);
     let text = String::from_utf8(world.last_seen().body).unwrap();
@@ -143,7 +156,11 @@ fn two_options_of_ollama_are_written_once_and_together() {
 #[test]
 fn an_empty_list_of_tools_is_offered_nothing_however_it_is_written() {
     for tools in [r#","tools":[        ]"#, r#","tools":[],"functions":[{"name":"read","parameters":{}}]"#] {
-        let world = World::new(Dialect::Chat, 16_000, Options { window: Some(16_000), ..Options::default() });
+        let world = World::new(
+            Dialect::Chat,
+            16_000,
+            ScriptedOptions { window: Some(16_000), ..ScriptedOptions::default() },
+        );
         let mut agent = Agent::new(Dialect::Chat);
         agent.more = tools.into();
         let mut edits = 0;

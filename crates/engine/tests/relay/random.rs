@@ -3,7 +3,7 @@
 use super::kit::{Agent, World, seen_list, words};
 use komado_core::message::Message;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Reply, Step, ToolCall};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedReply, ToolCall};
 
 /// A small generator: the same on every machine.
 struct Dice(u64);
@@ -15,7 +15,7 @@ impl Dice {
     }
 }
 
-fn step(dice: &mut Dice, n: usize) -> Step {
+fn step(dice: &mut Dice, n: usize) -> ScriptStep {
     let calls = match dice.roll(3) {
         0 => dice.roll(3) + 1,
         _ => 0,
@@ -30,13 +30,14 @@ fn step(dice: &mut Dice, n: usize) -> Step {
     } else {
         format!("Answer {n}. {}", "答え ".repeat(dice.roll(40) as usize))
     };
-    let reply = Reply { text, calls: calls.collect(), ..Reply::default() };
+    let reply = ScriptedReply { text, calls: calls.collect(), ..ScriptedReply::default() };
     let empty = reply.text.is_empty() && reply.calls.is_empty();
-    if empty { Step::say("ok") } else { Step { reply, ..Step::default() } }
+    if empty { ScriptStep::say("ok") } else { ScriptStep { reply, ..ScriptStep::default() } }
 }
 
 fn converse(dialect: Dialect, seed: u64, requests: usize) {
-    let world = World::new(dialect, 6_000, Options { window: Some(6_000), ..Options::default() });
+    let world =
+        World::new(dialect, 6_000, ScriptedOptions { window: Some(6_000), ..ScriptedOptions::default() });
     let mut agent = Agent::new(dialect).with_tools();
     agent.stream = seed.is_multiple_of(2);
     let mut dice = Dice(seed);

@@ -2,7 +2,7 @@
 
 use super::kit::{Agent, Ear, World};
 use komado_provider::Dialect;
-use komado_provider::scripted::Options;
+use komado_provider::scripted::ScriptedOptions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
@@ -34,7 +34,7 @@ fn gated(rest: String, heard: Receiver<()>) -> (String, std::thread::JoinHandle<
 }
 
 fn ask(rest: &str) -> (bool, Ear) {
-    let mut world = World::new(Dialect::Chat, 100_000, Options::default());
+    let mut world = World::new(Dialect::Chat, 100_000, ScriptedOptions::default());
     world.relay.patience = Duration::ZERO;
     let (bell, heard) = channel();
     let (url, server) = gated(rest.to_owned(), heard);

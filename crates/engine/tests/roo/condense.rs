@@ -7,15 +7,15 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, Entry, ShowKind};
 use komado_core::message::{Message, Role};
 use komado_engine::Thread;
-use komado_engine::condense::Settings;
-use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::condense::CondenseSettings;
+use komado_engine::fit::{FitResult, Ladder};
 use komado_testkit::Scripted;
 
 const WORDS: &str = "<summary>S U M: they read a file and went on from there.</summary>";
 
-fn condense(root: &mut Thread<'_>, by: &mut Scripted) -> Fitted {
+fn condense(root: &mut Thread<'_>, by: &mut Scripted) -> FitResult {
     let budget = Budget::new(Preset::Seed002.policy(), 100_000, &[]);
-    root.condense_now(&mut Ladder { budget, settings: Settings::default(), by }).unwrap()
+    root.condense_now(&mut Ladder { budget, settings: CondenseSettings::default(), by }).unwrap()
 }
 
 fn script(root: &Thread<'_>, answer: &Answer) -> Scripted {
@@ -62,7 +62,7 @@ fn is_told(asked: &Asked, request: &str) {
 }
 
 /// The numbers are the real ones, the cost is on record, and the summary speaks as a user.
-fn holds(root: &Thread<'_>, asked: &Asked, fitted: &Fitted, before: u64) {
+fn holds(root: &Thread<'_>, asked: &Asked, fitted: &FitResult, before: u64) {
     let [done] = &fitted.done[..] else { panic!("{}: {fitted:?}", asked.id) };
     let Edit { cause, show, .. } = &done.edit;
     assert_eq!((cause.before, cause.after), (before, counted(root)), "{}", asked.id);
@@ -80,7 +80,7 @@ fn holds(root: &Thread<'_>, asked: &Asked, fitted: &Fitted, before: u64) {
 }
 
 /// Nothing has changed, and what it cost is on record.
-fn in_vain(root: &Thread<'_>, asked: &Asked, fitted: &Fitted) {
+fn in_vain(root: &Thread<'_>, asked: &Asked, fitted: &FitResult) {
     assert_eq!((fitted.done.len(), fitted.declined.len()), (0, 1), "{}", asked.id);
     let why = match asked.answer {
         Answer::Nothing => "without a summary",

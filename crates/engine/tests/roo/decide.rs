@@ -3,13 +3,13 @@
 use crate::roo::facts::{DECISIONS, MANAGED, Managed, TRUNCATED};
 use crate::roo::room::{Room, call, calls, check, meta, model, result, user};
 use crate::roo::story::{self, EACH, play};
-use komado_core::budget::{Budget, Policy, Preset, Rule, Thresholds};
+use komado_core::budget::{Budget, BudgetRule, Policy, Preset, Thresholds};
 use komado_core::journal::Entry;
 use komado_core::ladder::Rung;
 use komado_core::{Meter, SessionId, Span};
 use komado_engine::Thread;
-use komado_engine::condense::Settings;
-use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::condense::CondenseSettings;
+use komado_engine::fit::{FitResult, Ladder};
 use komado_testkit::Scripted;
 
 const WINDOW: u64 = 100_000;
@@ -33,8 +33,9 @@ fn policy(global: f64, own: Option<f64>) -> Policy {
     }
 }
 
-fn fit(root: &mut Thread<'_>, budget: &Budget, by: &mut Scripted) -> Fitted {
-    let fitted = root.fit(&mut Ladder { budget: budget.clone(), settings: Settings::default(), by }).unwrap();
+fn fit(root: &mut Thread<'_>, budget: &Budget, by: &mut Scripted) -> FitResult {
+    let fitted =
+        root.fit(&mut Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by }).unwrap();
     check(root);
     fitted
 }
@@ -56,7 +57,7 @@ fn the_preset_decides_as_the_original_does() {
         let verdict = root.will_manage(&budget);
         assert_eq!(verdict.tokens, fact.tokens.0 + fact.tokens.1, "{id}");
         assert_eq!(verdict.will_manage, fact.acts, "{id}");
-        assert!(verdict.rule != Rule::HardGate, "{id}");
+        assert!(verdict.rule != BudgetRule::HardGate, "{id}");
         let percent = verdict.tokens as f64 / 1_000.0;
         assert!((verdict.percent - percent).abs() < 1e-9, "{id}: {}", verdict.percent);
     }
@@ -146,7 +147,7 @@ fn at_the_threshold_the_summary_is_really_made() {
     root.rewind(6).unwrap();
     say(&mut root, 7, 8_000);
     let fitted = fit(&mut root, &budget, &mut by);
-    assert_eq!((fitted.verdict.rule, fitted.verdict.tokens), (Rule::Threshold, 50_000));
+    assert_eq!((fitted.verdict.rule, fitted.verdict.tokens), (BudgetRule::Threshold, 50_000));
     let [done] = &fitted.done[..] else { panic!("{fitted:?}") };
     // The first and the last three stay.
     assert_eq!((done.rung, done.edit.hide.as_slice()), (Rung::Condense, &[Span::new(2, 4)][..]));
@@ -159,7 +160,7 @@ fn a_failed_summary_below_the_limit_changes_nothing() {
     let budget = Budget::new(policy(50.0, None), WINDOW, &[]);
     let mut by = Scripted::new(root.meter()).fails("HTTP 500");
     let fitted = fit(&mut root, &budget, &mut by);
-    assert_eq!((fitted.verdict.rule, fitted.done.len()), (Rule::Threshold, 0));
+    assert_eq!((fitted.verdict.rule, fitted.done.len()), (BudgetRule::Threshold, 0));
     assert_eq!((root.view().tokens(), root.view().weight().items), (55_000, 5));
 }
 

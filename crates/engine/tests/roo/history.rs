@@ -4,7 +4,7 @@ use crate::roo::facts::HISTORY;
 use crate::roo::room::{Room, calls, check, everywhere, model, result, user};
 use crate::roo::story::{self, play, said};
 use komado_core::journal::Entry;
-use komado_core::{Message, Role, admit::Refusal};
+use komado_core::{Message, Role, admit::EntryRefusal};
 use komado_engine::{Error, OnOpenCalls};
 
 #[test]
@@ -44,7 +44,7 @@ fn rw_03_a_moment_that_never_was_is_refused() {
     everywhere(|room| {
         let told = play(room, "u1 a2");
         let mut root = room.root(&told.session);
-        let Err(Error::Refused(Refusal::NoEntry { seq: 999, .. })) = root.rewind(999) else {
+        let Err(Error::Refused(EntryRefusal::NoEntry { seq: 999, .. })) = root.rewind(999) else {
             panic!("RW-03: @999 was found")
         };
         assert_eq!((story::seen(&root).as_str(), root.last()), ("u1 a2", 2), "RW-03");
@@ -57,7 +57,7 @@ fn rw_13_going_back_in_an_empty_session_writes_nothing() {
         let told = play(room, "");
         let mut root = room.root(&told.session);
         // The original says nothing; we say that nothing would change.
-        assert!(matches!(root.rewind(0), Err(Error::Refused(Refusal::NoEffect { .. }))), "RW-13");
+        assert!(matches!(root.rewind(0), Err(Error::Refused(EntryRefusal::NoEffect { .. }))), "RW-13");
         assert_eq!((story::seen(&root).as_str(), root.last()), ("", 0), "RW-13");
     });
 }
@@ -76,11 +76,11 @@ fn kt_03_a_result_long_after_its_call_cannot_come_to_be() {
         panic!("KT-03: the call was left open")
     };
     let late = root.say(result("t1", "ok"));
-    assert!(matches!(late, Err(Error::Refused(Refusal::NoSuchCall { .. }))), "KT-03: {late:?}");
+    assert!(matches!(late, Err(Error::Refused(EntryRefusal::NoSuchCall { .. }))), "KT-03: {late:?}");
     check(&root);
     // Or nobody may speak before the result.
     let mut root = root.on_open_calls(OnOpenCalls::Refuse);
     root.say(calls(vec![crate::roo::room::call("t2", "read_file", "{}")])).unwrap();
     let early = root.say(user("never mind"));
-    assert!(matches!(early, Err(Error::Refused(Refusal::CallsOpen { .. }))), "KT-03: {early:?}");
+    assert!(matches!(early, Err(Error::Refused(EntryRefusal::CallsOpen { .. }))), "KT-03: {early:?}");
 }

@@ -1,7 +1,7 @@
 //! Plays a story in a real session, and tells what is seen in the same words.
 
 use crate::roo::room::{Room, call, calls, check, meta, model, result, user};
-use komado_core::message::{Message, Part};
+use komado_core::message::{Message, MessagePart};
 use komado_core::{Meter, Seq, SessionId, Span};
 use komado_engine::Thread;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ fn step(root: &mut Thread<'_>, word: &str, at: &BTreeMap<String, Seq>) -> Seq {
     }
     match word.split_once('+') {
         Some((name, id)) => {
-            let parts = vec![Part::text(said(name)), call(id, "read_file", r#"{"path":"a.txt"}"#)];
+            let parts = vec![MessagePart::text(said(name)), call(id, "read_file", r#"{"path":"a.txt"}"#)];
             root.say(calls(parts)).unwrap()
         }
         None if word.starts_with('u') => root.say(user(&said(word))).unwrap(),

@@ -2,25 +2,25 @@
 
 use crate::roo::facts::{Piece, WEIGHED};
 use komado_core::Meter;
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role};
+use komado_core::raw::RawJson;
 
-fn part(piece: &Piece) -> Part {
-    let picture = |url| Part::Image { source: ImageSource::Url { url }, detail: None };
+fn part(piece: &Piece) -> MessagePart {
+    let picture = |url| MessagePart::Image { source: ImageSource::Url { url }, detail: None };
     match piece {
-        Piece::Words(text) => Part::text(*text),
+        Piece::Words(text) => MessagePart::text(*text),
         Piece::Picture(length) => picture(format!("data:image/png;base64,{}", "X".repeat(*length))),
         Piece::PictureElsewhere => picture("https://example.com/cat.png".into()),
-        Piece::Call(name, arguments) => Part::Call(Call {
+        Piece::Call(name, arguments) => MessagePart::Call(Call {
             id: "t1".into(),
             name: (*name).into(),
             arguments: (*arguments).into(),
             kind: CallKind::Function,
             extra: None,
         }),
-        Piece::Thought(text) => Part::Reasoning { text: (*text).into(), signature: None },
+        Piece::Thought(text) => MessagePart::Reasoning { text: (*text).into(), signature: None },
         Piece::Other(json) => {
-            Part::Opaque(Opaque { dialect: "anthropic".into(), json: Raw::parse(*json).unwrap() })
+            MessagePart::Opaque(Opaque { dialect: "anthropic".into(), json: RawJson::parse(*json).unwrap() })
         }
     }
 }

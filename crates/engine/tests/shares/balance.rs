@@ -5,12 +5,12 @@ use crate::shares::kit::{
 };
 use crate::shares::room::{Room, everywhere, setup, thread_id, user};
 use komado_core::journal::Setup;
-use komado_engine::share::{Balance, Recut};
+use komado_engine::share::{ShareBalance, SliceRecut};
 use komado_engine::{Error, Spawn};
-use komado_store::{Mode, Which};
+use komado_store::{BranchFilter, OpenMode};
 
-fn balance(of: Option<f64>, slices: Recut) -> Balance {
-    Balance { ratio: of.map(ratio), window: WINDOW, buffer: 0.1, slices }
+fn balance(of: Option<f64>, slices: SliceRecut) -> ShareBalance {
+    ShareBalance { ratio: of.map(ratio), window: WINDOW, buffer: 0.1, slices }
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn balancing_never_makes_a_slice_smaller_and_the_thread_itself_pays() {
         let (_, mut root) = root(room, 60, 400);
         let mut child = root.spawn(&spawn(0.5)).unwrap();
         let (before, seen) = (share(&child), seen_above(&child));
-        let seq = child.balance(balance(Some(0.9), Recut::Keep)).unwrap();
+        let seq = child.balance(balance(Some(0.9), SliceRecut::Keep)).unwrap();
         let now = share(&child);
         assert_eq!((now.slices[0].ratio, now.slices[0].tokens), (ratio(0.9), before.slices[0].tokens));
         assert_eq!((child.view().share(), seen_above(&child)), (Some(seq), seen));
@@ -27,7 +27,7 @@ fn balancing_never_makes_a_slice_smaller_and_the_thread_itself_pays() {
         assert_eq!((shares.above[0].share, shares.own), (2_000, 18_000));
         assert_eq!(shares.owed, u64::from(before.tokens()) - 2_000);
         assert_eq!(shares.room(), WINDOW - u64::from(before.tokens()));
-        let rows = room.engine.store().branches(child.session(), Which::All).unwrap();
+        let rows = room.engine.store().branches(child.session(), BranchFilter::All).unwrap();
         assert!((rows.last().unwrap().window_ratio - 0.9).abs() < 1e-9, "the table follows");
     });
 }
@@ -38,11 +38,11 @@ fn a_share_that_would_leave_no_room_is_refused_and_changes_nothing() {
     let (_, mut root) = root(&room, 90, 400);
     let mut child = root.spawn(&spawn(0.1)).unwrap();
     let last = child.last();
-    let tight = Balance { window: 18_200, ..balance(None, Recut::Keep) };
+    let tight = ShareBalance { window: 18_200, ..balance(None, SliceRecut::Keep) };
     let why = child.balance(tight).unwrap_err();
     assert!(matches!(&why, Error::NoRoom(no_room) if no_room.above[0].2 > 15_000), "{why}");
     assert_eq!(child.last(), last);
-    let why = root.balance(balance(Some(0.5), Recut::Keep)).unwrap_err();
+    let why = root.balance(balance(Some(0.5), SliceRecut::Keep)).unwrap_err();
     assert!(why.to_string().contains("root was not spawned"), "{why}");
 }
 
@@ -57,7 +57,7 @@ fn a_refresh_shows_what_the_threads_above_say_now_and_how_the_child_came_to_be()
         root.say(user("the newest wish")).unwrap();
         talk(&mut child, 1, 10);
         assert!(!words_above(&grandchild).contains("newest wish"));
-        grandchild.balance(balance(None, Recut::Refresh)).unwrap();
+        grandchild.balance(balance(None, SliceRecut::Refresh)).unwrap();
         let words = words_above(&grandchild);
         assert!(words.contains("newest wish") && words.contains("stelis_1 answers 0"), "{words}");
         for name in ["thread stelis_1 has", "thread stelis_1_1 has"] {
@@ -75,7 +75,7 @@ fn a_refresh_in_the_middle_of_calls_leaves_them_out() {
     let (_, mut root) = root(&room, 2, 10);
     let mut child = root.spawn(&spawn(0.8)).unwrap();
     root.say(crate::shares::room::calls(vec![crate::shares::room::call("c1", "read", "{}")])).unwrap();
-    child.balance(balance(None, Recut::Refresh)).unwrap();
+    child.balance(balance(None, SliceRecut::Refresh)).unwrap();
     assert!(seen_above(&child).iter().all(|message| message.calls().next().is_none()));
 }
 
@@ -89,8 +89,10 @@ fn a_changed_ratio_reaches_every_thread_below_or_none() {
         let grandchild = child.spawn_free(&free(0.5)).unwrap();
         drop((root, child, grandchild));
         let look = |name: &str| share(&room.look(&session, name));
-        let said =
-            room.engine.balance_below(&session, &id("stelis_1"), balance(Some(0.7), Recut::Keep)).unwrap();
+        let said = room
+            .engine
+            .balance_below(&session, &id("stelis_1"), balance(Some(0.7), SliceRecut::Keep))
+            .unwrap();
         assert_eq!(
             said.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
             ["stelis_1", "stelis_1_1"]
@@ -99,13 +101,16 @@ fn a_changed_ratio_reaches_every_thread_below_or_none() {
         assert_eq!((ratios("stelis_1"), ratios("stelis_1_1")), (vec![0.7], vec![0.7, 0.5]));
         // 0.1 leaves the grandchild 1,000 of 2,000, and the child's slice alone takes 7,000.
         let before = (look("stelis_1"), look("stelis_1_1"));
-        let why = room.engine.balance_below(&session, &id("stelis_1"), balance(Some(0.1), Recut::Keep));
+        let why = room.engine.balance_below(&session, &id("stelis_1"), balance(Some(0.1), SliceRecut::Keep));
         assert!(matches!(why, Err(Error::NoRoom(_))), "{why:?}");
         assert_eq!((look("stelis_1"), look("stelis_1_1")), before);
         // From the root everyone is told of a new window; a ratio it has none.
-        let all = room.engine.balance_below(&session, &id("root"), balance(None, Recut::Refresh)).unwrap();
+        let all =
+            room.engine.balance_below(&session, &id("root"), balance(None, SliceRecut::Refresh)).unwrap();
         assert_eq!(all.len(), 2);
-        assert!(room.engine.balance_below(&session, &id("root"), balance(Some(0.5), Recut::Keep)).is_err());
+        assert!(
+            room.engine.balance_below(&session, &id("root"), balance(Some(0.5), SliceRecut::Keep)).is_err()
+        );
     });
 }
 
@@ -116,9 +121,10 @@ fn a_thread_that_waits_is_given_its_new_share_and_one_that_has_ended_is_not() {
         let child = root.spawn(&spawn(0.8)).unwrap();
         child.pause(&mut root, None).unwrap();
         drop(root);
-        let all = |of| room.engine.balance_below(&session, &id("stelis_1"), balance(Some(of), Recut::Keep));
+        let all =
+            |of| room.engine.balance_below(&session, &id("stelis_1"), balance(Some(of), SliceRecut::Keep));
         assert_eq!(all(0.6).unwrap().len(), 1);
-        let resume = komado_engine::stelis::Resume::new(WINDOW);
+        let resume = komado_engine::stelis::ResumeChild::new(WINDOW);
         room.engine.resume_child(&session, &id("stelis_1"), &resume).unwrap();
         assert_eq!(share(&room.look(&session, "stelis_1")).slices[0].ratio, ratio(0.6));
         let end = komado_engine::Finish::aborted(None);
@@ -136,8 +142,8 @@ fn a_thread_that_is_open_elsewhere_keeps_the_others_from_being_told() {
     let (last, name) = (one.last(), one.header().thread.clone());
     drop(one);
     let two = root.spawn(&spawn(0.8)).unwrap();
-    assert!(room.engine.balance_below(&session, &id("root"), balance(None, Recut::Keep)).is_err());
-    assert_eq!(room.engine.open(&session, &name, Mode::Read).unwrap().last(), last);
+    assert!(room.engine.balance_below(&session, &id("root"), balance(None, SliceRecut::Keep)).is_err());
+    assert_eq!(room.engine.open(&session, &name, OpenMode::Read).unwrap().last(), last);
     drop(two);
 }
 
@@ -173,7 +179,7 @@ fn a_rewind_takes_back_what_was_said_and_not_the_share() {
         let begun = child.last();
         child.set_up(setup("own")).unwrap();
         child.say(user("one")).unwrap();
-        child.balance(balance(Some(0.6), Recut::Keep)).unwrap();
+        child.balance(balance(Some(0.6), SliceRecut::Keep)).unwrap();
         for to in [begun, begun + 1, begun + 2, begun + 3] {
             let mut other = fork(room, &child, to);
             assert_eq!(share(&other).slices[0].ratio, ratio(if to < begun + 4 { 0.5 } else { 0.6 }), "@{to}");
@@ -196,5 +202,5 @@ fn fork<'r>(
 ) -> komado_engine::Thread<'r> {
     let name = thread_id(&format!("at{at}"));
     child.fork(at, name.clone(), None).unwrap();
-    room.engine.open(child.session(), &name, Mode::Write).unwrap()
+    room.engine.open(child.session(), &name, OpenMode::Write).unwrap()
 }

@@ -127,7 +127,7 @@ fn a_plan_cuts_nothing_and_says_what_would_be_cut() {
     let (last, first) = (child.last(), share(&child));
     let mut by = komado_engine::condense::ByDigest::new(child.meter());
     let budget = Budget::new(policy(), 8_000, &[]);
-    let settings = komado_engine::condense::Settings::default();
+    let settings = komado_engine::condense::CondenseSettings::default();
     let mut ladder = komado_engine::fit::Ladder { budget, settings, by: &mut by };
     let planned = child.plan(&mut ladder).unwrap();
     assert_eq!(planned.share.map(|cut| cut.seq), Some(last + 1));

@@ -5,8 +5,8 @@ use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::journal::{Entry, Ratio, Share};
 use komado_core::message::Message;
 use komado_core::{Seq, SessionId, ThreadId};
-use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::fit::{Fitted, Ladder};
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::fit::{FitResult, Ladder};
 use komado_engine::{Result, Spawn, Thread};
 
 /// The window of these tests.
@@ -41,9 +41,9 @@ pub(crate) fn talk(thread: &mut Thread<'_>, exchanges: u32, bytes: usize) {
 }
 
 /// Makes the thread fit, with the digest, in whatever budget it is handed; gives the budget that it then had.
-pub(crate) fn fit(thread: &mut Thread<'_>, budget: Budget) -> Result<(Fitted, Budget)> {
+pub(crate) fn fit(thread: &mut Thread<'_>, budget: Budget) -> Result<(FitResult, Budget)> {
     let mut by = ByDigest::new(thread.meter());
-    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     let fitted = thread.fit(&mut ladder)?;
     Ok((fitted, ladder.budget))
 }

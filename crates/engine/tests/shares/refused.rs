@@ -6,17 +6,21 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
 use komado_engine::Spawn;
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
 use komado_provider::Dialect;
-use komado_provider::scripted::Options;
+use komado_provider::scripted::ScriptedOptions;
 
 const TRUE: u64 = 4_096;
 const BELIEVED: u64 = 16_384;
 
 #[test]
 fn slices_that_the_true_window_cannot_hold_are_cut_and_the_child_is_answered() {
-    let talk = Talk::new(Dialect::Chat, BELIEVED, Options { window: Some(TRUE), ..Options::default() });
+    let talk = Talk::new(
+        Dialect::Chat,
+        BELIEVED,
+        ScriptedOptions { window: Some(TRUE), ..ScriptedOptions::default() },
+    );
     let mut root = talk.thread();
     for n in 0..80 {
         let text = format!("wish {n}: {}", "the parser must read every line of the file again ".repeat(10));
@@ -29,7 +33,7 @@ fn slices_that_the_true_window_cannot_hold_are_cut_and_the_child_is_answered() {
     child.say(Message::text(Role::User, "begin")).unwrap();
     let budget = child.budget(Preset::Komado.policy(), BELIEVED, &[]).unwrap();
     let mut by = ByDigest::new(child.meter());
-    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     let (turned, told) = turn(&mut child, &talk.asking, &mut ladder);
     let turned = turned.unwrap();
     assert!(!turned.is_ours && told.too_large.len() == 1, "{:?}", told.too_large);
@@ -60,7 +64,11 @@ fn slices_that_the_true_window_cannot_hold_are_cut_and_the_child_is_answered() {
 
 #[test]
 fn where_even_that_is_too_much_the_child_answers_honestly_and_its_slices_stay() {
-    let talk = Talk::new(Dialect::Chat, BELIEVED, Options { window: Some(300), ..Options::default() });
+    let talk = Talk::new(
+        Dialect::Chat,
+        BELIEVED,
+        ScriptedOptions { window: Some(300), ..ScriptedOptions::default() },
+    );
     let mut root = talk.thread();
     for n in 0..80 {
         root.say(Message::text(Role::User, format!("wish {n} {}", "again ".repeat(80)))).unwrap();
@@ -70,7 +78,7 @@ fn where_even_that_is_too_much_the_child_answers_honestly_and_its_slices_stay() 
     let before = share(&child);
     let mut by = ByDigest::new(child.meter());
     let budget = Budget::new(Preset::Komado.policy(), BELIEVED, &[]);
-    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     let (turned, _) = turn(&mut child, &talk.asking, &mut ladder);
     assert!(turned.unwrap().is_ours);
     assert_eq!(share(&child), before);

@@ -7,12 +7,12 @@
 use crate::shares::kit::{counted, seen_above, share};
 use crate::shares::room::Room;
 use crate::shares::world::World;
-use komado_core::grammar::{self, Shape};
+use komado_core::grammar::{self, MessageShape};
 use komado_core::journal::{Anchor, Entry};
-use komado_core::thread::{Header, Status, branch};
+use komado_core::thread::{Header, ThreadStatus, branch};
 use komado_core::{Kind, Message, Seq, View};
 use komado_engine::Thread;
-use komado_store::{Mode, Which};
+use komado_store::{BranchFilter, OpenMode};
 use std::collections::BTreeMap;
 
 /// What was seen of the threads above, and by which share.
@@ -29,7 +29,7 @@ fn expected(room: &Room, thread: &Thread<'_>) -> Vec<Message> {
         for item in view.items(above.source()).unwrap() {
             if !slice.keeps(item.seq) {
                 assert!(
-                    !view.is_pinned(item.seq) || item.what == komado_core::view::What::Shown,
+                    !view.is_pinned(item.seq) || item.what == komado_core::view::ItemSource::Shown,
                     "a pin is gone"
                 );
                 continue;
@@ -61,7 +61,7 @@ fn check_thread(room: &Room, thread: &Thread<'_>, seen: &mut Seen) {
     assert_eq!(view.tokens(), counted(room, thread), "{name}: what is stated is not what is sent");
     let mut shapes = Vec::new();
     let mut pour = |_: Seq, message: &Message| -> komado_store::Result<()> {
-        shapes.push(Shape::of(message));
+        shapes.push(MessageShape::of(message));
         Ok(())
     };
     view.pour(thread.source(), &mut pour).unwrap();
@@ -105,11 +105,11 @@ fn anchored(room: &Room, header: &Header) -> (usize, Option<Anchor>) {
 /// Once everybody has let go, the tree is whole.
 fn check_tree(world: &World<'_>) {
     let (room, id) = (world.room, &world.id);
-    drop(room.engine.open(id, &komado_core::ThreadId::root(), Mode::Write).unwrap());
+    drop(room.engine.open(id, &komado_core::ThreadId::root(), OpenMode::Write).unwrap());
     let rows: BTreeMap<String, _> = room
         .engine
         .store()
-        .branches(id, Which::All)
+        .branches(id, BranchFilter::All)
         .unwrap()
         .into_iter()
         .map(|row| (row.thread.to_string(), row))
@@ -130,7 +130,7 @@ fn check_tree(world: &World<'_>) {
         let (count, anchor) = anchored(room, header);
         assert_eq!(count, 1, "{name}: one anchor");
         if let Some(anchor) = anchor {
-            assert_eq!(Status::from(anchor.ending), row.status, "{name}: the anchor is wrong");
+            assert_eq!(ThreadStatus::from(anchor.ending), row.status, "{name}: the anchor is wrong");
             assert!(row.told, "{name}: its parent was not told");
         }
     }

@@ -6,10 +6,10 @@ use crate::shares::room::{Room, call, calls, model, result, setup, thread_id, us
 use komado_core::SessionId;
 use komado_core::journal::{Ending, Ratio};
 use komado_core::thread::Header;
-use komado_engine::share::{Balance, Recut};
-use komado_engine::stelis::Resume;
-use komado_engine::{Child, Error, Finish, Result, Spawn, Telling, Thread};
-use komado_store::Mode;
+use komado_engine::share::{ShareBalance, SliceRecut};
+use komado_engine::stelis::ResumeChild;
+use komado_engine::{Child, ChronicleBy, Error, Finish, Result, Spawn, Thread};
+use komado_store::OpenMode;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -172,15 +172,15 @@ impl<'r> World<'r> {
             "pause" => self.finish(name, Ending::Paused),
             "resume" => {
                 self.put_down(name);
-                let resume = Resume::new(self.window);
+                let resume = ResumeChild::new(self.window);
                 self.room.engine.resume_child(&self.id, &thread_id(name), &resume).map(|_| ())
             }
             "below" => {
-                let balance = self.balance(Recut::Keep);
+                let balance = self.balance(SliceRecut::Keep);
                 self.room.engine.balance_below(&self.id, &thread_id(name), balance).map(|_| ())
             }
             "take" => {
-                let thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
+                let thread = self.room.engine.open(&self.id, &thread_id(name), OpenMode::Write)?;
                 self.hands.insert(name.to_owned(), Hand::Free(thread));
                 Ok(())
             }
@@ -195,7 +195,7 @@ impl<'r> World<'r> {
             self.hands.insert(name.to_owned(), hand);
             return Ok(done);
         }
-        let mut thread = self.room.engine.open(&self.id, &thread_id(name), Mode::Write)?;
+        let mut thread = self.room.engine.open(&self.id, &thread_id(name), OpenMode::Write)?;
         Ok(act(self, &mut thread))
     }
 
@@ -219,8 +219,8 @@ impl<'r> World<'r> {
                 Ok(())
             }
             "fit" => self.fit(thread),
-            "keep" => thread.balance(self.balance(Recut::Keep)).map(|_| ()),
-            "refresh" => thread.balance(self.balance(Recut::Refresh)).map(|_| ()),
+            "keep" => thread.balance(self.balance(SliceRecut::Keep)).map(|_| ()),
+            "refresh" => thread.balance(self.balance(SliceRecut::Refresh)).map(|_| ()),
             "rewind" => {
                 let to = thread.last().saturating_sub(1 + self.dice.below(5));
                 thread.rewind(to).map(|_| ())
@@ -293,14 +293,14 @@ impl<'r> World<'r> {
         ratio(f64::from(100 + self.dice.below(851)) / 1_000.0)
     }
 
-    fn balance(&mut self, slices: Recut) -> Balance {
+    fn balance(&mut self, slices: SliceRecut) -> ShareBalance {
         let ratio = if self.dice.chance(60) { Some(self.ratio()) } else { None };
-        Balance { ratio, window: self.window, buffer: 0.1, slices }
+        ShareBalance { ratio, window: self.window, buffer: 0.1, slices }
     }
 
     fn finish(&mut self, name: &str, ending: Ending) -> Result<()> {
         let finish = |result| match ending {
-            Ending::Completed => Finish { ending, result, telling: Telling::Digest },
+            Ending::Completed => Finish { ending, result, telling: ChronicleBy::Digest },
             Ending::Paused => Finish::paused(result),
             _ => Finish::aborted(result),
         };

@@ -3,12 +3,12 @@
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, ratio, resume, row, sees, status};
 use crate::stelis::room::{Room, check, everywhere, model, thread_id, user, words};
 use komado_core::journal::{Ending, Entry, Setup, Share};
-use komado_core::thread::{Branch, Status};
+use komado_core::thread::{Branch, ThreadStatus};
 use komado_core::{Meter, Span};
-use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::stelis::{ChronicleBy, Finish, ResumeChild, Spawn};
 use komado_engine::{Error, Thread};
-use komado_store::Mode;
+use komado_store::OpenMode;
 use komado_testkit::Scripted;
 
 /// What the anchors in view say of `child`, the newest last.
@@ -38,10 +38,10 @@ fn a_child_whose_spawn_was_cut_short_has_a_share_and_can_be_resumed_or_rewound()
             header.parent.as_mut().unwrap().seq = seq;
             store.spawn(&header).unwrap();
             drop((root, second));
-            drop(room.engine.open(&other, &thread_id(opened), Mode::Write).unwrap());
+            drop(room.engine.open(&other, &thread_id(opened), OpenMode::Write).unwrap());
             drop(room.root(&other));
             let child = room.look(&other, "stelis_1");
-            assert_eq!(child.status().unwrap(), Status::Aborted);
+            assert_eq!(child.status().unwrap(), ThreadStatus::Aborted);
             let share: Share = child.share().unwrap().expect("a share");
             assert_eq!((share.slices.len(), share.slices[0].ratio), (1, ratio(0.5)));
             assert!(sees(&child, "(stelis_1) has started"), "{:?}", words(&child));
@@ -124,12 +124,12 @@ fn a_child_that_no_longer_fits_is_resumed_with_less() {
         child.end(&mut root, done("done")).unwrap();
         root.set_up(Setup { system: Some("many words ".repeat(500)), ..Setup::default() }).unwrap();
         drop(root);
-        let small = Resume::new(5_000);
+        let small = ResumeChild::new(5_000);
         let name = thread_id("stelis_1");
         let why = room.engine.resume_child(&id, &name, &small).unwrap_err();
         assert!(matches!(why, Error::TooMuch(_)), "{why}");
-        room.engine.resume_child(&id, &name, &Resume { ratio: Some(ratio(0.5)), ..small }).unwrap();
-        assert_eq!(status(room, &id, "stelis_1"), Status::Active);
+        room.engine.resume_child(&id, &name, &ResumeChild { ratio: Some(ratio(0.5)), ..small }).unwrap();
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Active);
         assert!((row(&room.engine, &id, "stelis_1").window_ratio - 0.5).abs() < 1e-9);
     });
 }
@@ -169,7 +169,7 @@ fn a_chronicle_told_again_in_vain_says_so_and_is_no_declined_summary() {
         child.end(&mut root, done("first")).unwrap();
         drop(root);
         let mut dead = Scripted::new(Meter::Bytes4).fails("the line is dead");
-        let telling = Telling::By { by: &mut dead, settings: Settings::default() };
+        let telling = ChronicleBy::By { by: &mut dead, settings: CondenseSettings::default() };
         let told = room.engine.write_chronicle(&id, &thread_id("stelis_1"), telling).unwrap();
         assert!(told.declined.unwrap().contains("the line is dead"));
         let child = room.look(&id, "stelis_1");
@@ -191,7 +191,7 @@ fn ending_with_empty_words_ends_the_child_by_the_digest_and_says_so() {
         let finished = child.end(&mut root, done(" ")).unwrap();
         assert!(finished.declined.unwrap().contains("empty"));
         assert!(finished.chronicle.unwrap().text.contains("/etc/motd"));
-        assert_eq!(status(room, &id, "stelis_1"), Status::Completed);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Completed);
     });
 }
 
@@ -230,7 +230,7 @@ fn a_fork_that_has_not_said_its_share_yet_is_not_taken_for_held() {
             .unwrap();
         store.spawn(&header).unwrap();
         assert!(room.engine.recover(&id).unwrap().is_empty());
-        assert_eq!(status(room, &id, "other"), Status::Active);
+        assert_eq!(status(room, &id, "other"), ThreadStatus::Active);
         let fork = room.look(&id, "other");
         let row = komado_core::thread::branch(fork.header(), fork.source()).unwrap();
         assert_eq!(row.held_by, None);
@@ -267,7 +267,7 @@ fn the_digest_keeps_what_came_of_ended_children() {
         for (label, result) in [("Ship it", "DEPLOYED-v7.3.1"), ("Ship it", "DEPLOYED-v7.3.2")] {
             let mut child = root.spawn(&called(label)).unwrap();
             child.say(user("go")).unwrap();
-            let telling = Telling::Words("## What\nAll hosts run it.".into());
+            let telling = ChronicleBy::Words("## What\nAll hosts run it.".into());
             child
                 .end(&mut root, Finish { ending: Ending::Completed, result: Some(result.into()), telling })
                 .unwrap();
@@ -282,7 +282,7 @@ fn the_digest_keeps_what_came_of_ended_children() {
             root.source(),
             root.view(),
             &all,
-            &Settings::default(),
+            &CondenseSettings::default(),
             &mut by,
             Meter::Bytes4,
             400,

@@ -4,7 +4,7 @@ use crate::stelis::kit::{anchor, begun, called, check_tree, done, sees};
 use crate::stelis::room::{Room, everywhere, model, thread_id, user};
 use komado_core::journal::{Ending, Entry};
 use komado_core::{Meter, Seq};
-use komado_engine::stelis::{Finish, Spawn, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, Spawn};
 
 /// How many anchor entries a thread has, updates included.
 fn anchors(thread: &komado_engine::Thread<'_>) -> usize {
@@ -113,7 +113,7 @@ fn an_anchor_never_takes_more_than_its_cap_and_its_first_lines_are_never_cut() {
                 child.say(user(&words.repeat(300))).unwrap();
             }
             let result = Some(words.repeat(100));
-            let telling = Telling::Words(words.repeat(500));
+            let telling = ChronicleBy::Words(words.repeat(500));
             child.end(&mut root, Finish { ending: Ending::Failed, result, telling }).unwrap();
             let text = anchor(&root, "stelis_1");
             let tokens = u64::from(Meter::Bytes4.said(&text));

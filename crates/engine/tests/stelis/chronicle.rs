@@ -4,12 +4,12 @@ use crate::stelis::kit::{anchor, begun, called, check_tree, done, row};
 use crate::stelis::room::{Room, everywhere, model, thread_id, user};
 use komado_core::Meter;
 use komado_core::journal::{Ending, Entry};
-use komado_engine::condense::Settings;
-use komado_engine::stelis::{Finish, Spawn, Telling};
+use komado_engine::condense::CondenseSettings;
+use komado_engine::stelis::{ChronicleBy, Finish, Spawn};
 use komado_testkit::Scripted;
 
 fn by(summariser: &mut Scripted) -> Finish<'_> {
-    let telling = Telling::By { by: summariser, settings: Settings::default() };
+    let telling = ChronicleBy::By { by: summariser, settings: CondenseSettings::default() };
     Finish { ending: Ending::Completed, result: None, telling }
 }
 
@@ -112,7 +112,7 @@ fn a_thread_in_which_little_or_nothing_was_said_ends_all_the_same() {
         let finished = child.end(&mut root, by(&mut scripted)).unwrap();
         assert_eq!(finished.chronicle.unwrap().text, "They said hm.");
         let child = root.spawn(&called("untold")).unwrap();
-        let finish = Finish { telling: Telling::Nothing, ..done("x") };
+        let finish = Finish { telling: ChronicleBy::Nothing, ..done("x") };
         assert_eq!(child.end(&mut root, finish).unwrap().chronicle, None);
         check_tree(&room.engine, &id);
     });
@@ -130,17 +130,17 @@ fn a_chronicle_is_written_anew_by_hand_or_told_again_and_the_anchor_follows() {
         let name = thread_id("stelis_1");
         let edited = room
             .engine
-            .write_chronicle(&id, &name, Telling::Words("  better words ".into()))
+            .write_chronicle(&id, &name, ChronicleBy::Words("  better words ".into()))
             .unwrap()
             .chronicle;
         assert_eq!((edited.text.as_str(), edited.model.as_deref()), ("better words", Some("by_hand")));
         let text = anchor(&room.look(&id, "root"), "stelis_1");
         assert!(text.contains("better words") && !text.contains("first words"), "{text}");
         assert_eq!(row(&room.engine, &id, "stelis_1").chronicle_summary.as_deref(), Some("better words"));
-        let again = room.engine.write_chronicle(&id, &name, Telling::Digest).unwrap().chronicle;
+        let again = room.engine.write_chronicle(&id, &name, ChronicleBy::Digest).unwrap().chronicle;
         assert!(again.text.contains("/etc/motd") && !again.partial, "{}", again.text);
         assert!(anchor(&room.look(&id, "root"), "stelis_1").contains("/etc/motd"));
-        for bad in [Telling::Words("  ".into()), Telling::Nothing] {
+        for bad in [ChronicleBy::Words("  ".into()), ChronicleBy::Nothing] {
             room.engine.write_chronicle(&id, &name, bad).unwrap_err();
         }
         check_tree(&room.engine, &id);

@@ -2,7 +2,7 @@
 
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, row, status};
 use crate::stelis::room::{check, everywhere, model, thread_id, user, words};
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 use komado_engine::Error;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_fork_of_a_child_sees_what_it_saw_and_has_an_anchor_and_an_end_of_its_own() 
         let parent = header.parent.clone().unwrap();
         assert_ne!(Some(&parent), child.header().parent.as_ref());
         let mut fork = room.thread(&id, "other");
-        assert_eq!((words(&fork), fork.status().unwrap()), (before, Status::Active));
+        assert_eq!((words(&fork), fork.status().unwrap()), (before, ThreadStatus::Active));
         check(&fork);
         let taken = row(&room.engine, &id, "other");
         assert_eq!((taken.held_by, taken.depth, taken.told), (None, 1, true));
@@ -52,8 +52,8 @@ fn a_fork_of_an_ended_child_goes_on_and_may_have_children() {
         let ended = room.look(&id, "stelis_1");
         ended.fork(ended.last(), thread_id("again"), None).unwrap();
         drop(ended);
-        assert_eq!(status(room, &id, "again"), Status::Active);
-        assert_eq!(status(room, &id, "stelis_1"), Status::Completed);
+        assert_eq!(status(room, &id, "again"), ThreadStatus::Active);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Completed);
         let mut fork = room.thread(&id, "again");
         fork.say(user("more work")).unwrap();
         let below = fork.spawn(&called("below")).unwrap();

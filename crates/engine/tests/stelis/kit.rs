@@ -2,11 +2,11 @@
 
 use crate::stelis::room::{Room, model, thread_id, user, words};
 use komado_core::journal::{Ending, Entry, Ratio};
-use komado_core::thread::{Branch, Status};
+use komado_core::thread::{Branch, ThreadStatus};
 use komado_core::{SessionId, ThreadId};
-use komado_engine::stelis::{Finish, Resume, Spawn, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, ResumeChild, Spawn};
 use komado_engine::{Engine, Thread};
-use komado_store::Which;
+use komado_store::BranchFilter;
 
 pub(crate) const WINDOW: u64 = 100_000;
 
@@ -21,11 +21,11 @@ pub(crate) fn ratio(of: f64) -> Ratio {
 
 /// Done, with these words for the parent.
 pub(crate) fn done(words: &str) -> Finish<'static> {
-    Finish { ending: Ending::Completed, result: None, telling: Telling::Words(words.into()) }
+    Finish { ending: Ending::Completed, result: None, telling: ChronicleBy::Words(words.into()) }
 }
 
-pub(crate) fn resume() -> Resume {
-    Resume::new(WINDOW)
+pub(crate) fn resume() -> ResumeChild {
+    ResumeChild::new(WINDOW)
 }
 
 /// A session whose root has said something.
@@ -55,14 +55,14 @@ pub(crate) fn anchor(parent: &Thread<'_>, child: &str) -> String {
 }
 
 pub(crate) fn rows(engine: &Engine, id: &SessionId) -> Vec<Branch> {
-    engine.store().branches(id, Which::All).unwrap()
+    engine.store().branches(id, BranchFilter::All).unwrap()
 }
 
 pub(crate) fn row(engine: &Engine, id: &SessionId, thread: &str) -> Branch {
     rows(engine, id).into_iter().find(|row| row.thread == thread_id(thread)).unwrap()
 }
 
-pub(crate) fn status(room: &Room, id: &SessionId, thread: &str) -> Status {
+pub(crate) fn status(room: &Room, id: &SessionId, thread: &str) -> ThreadStatus {
     room.look(id, thread).status().unwrap()
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn sees(thread: &Thread<'_>, text: &str) -> bool {
 /// open stands under something that has ended.
 pub(crate) fn check_tree(engine: &Engine, id: &SessionId) {
     let headers = engine.store().threads(id).unwrap();
-    let open = |thread: &ThreadId| engine.open(id, thread, komado_store::Mode::Read).unwrap();
+    let open = |thread: &ThreadId| engine.open(id, thread, komado_store::OpenMode::Read).unwrap();
     for header in headers.iter().filter(|header| header.parent.is_some()) {
         let thread = open(&header.thread);
         let row = rows(engine, id).into_iter().find(|row| row.thread == header.thread);
@@ -90,7 +90,7 @@ pub(crate) fn check_tree(engine: &Engine, id: &SessionId) {
         );
         let text = anchor(&parent, header.thread.as_str());
         let runs = text.contains("in progress") || text.contains("進行中");
-        assert_eq!(runs, row.status == Status::Active, "{text}");
+        assert_eq!(runs, row.status == ThreadStatus::Active, "{text}");
     }
     for row in rows(engine, id).into_iter().filter(|row| row.parent.is_some()) {
         assert!(headers.iter().any(|header| header.thread == row.thread), "{} has no journal", row.thread);

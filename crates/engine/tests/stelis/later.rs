@@ -3,12 +3,12 @@
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, row, sees, status};
 use crate::stelis::room::{Room, everywhere, meta, model, thread_id, user};
 use komado_core::journal::Ending;
-use komado_core::thread::{Branch, Status};
+use komado_core::thread::{Branch, ThreadStatus};
 use komado_core::{Meter, SessionId, Span};
-use komado_engine::condense::{Answer, Failure, Request, Settings, Summariser};
-use komado_engine::stelis::{Finish, Telling};
+use komado_engine::condense::{CondenseSettings, Summariser, SummaryAnswer, SummaryFailure, SummaryRequest};
+use komado_engine::stelis::{ChronicleBy, Finish};
 use komado_engine::{Engine, Error, Result, Thread};
-use komado_store::{Error as StoreError, MemoryStore, Mode};
+use komado_store::{Error as StoreError, MemoryStore, OpenMode};
 use komado_testkit::Faulty;
 use komado_testkit::Scripted;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn a_fork_of_a_parent_is_told_what_became_of_the_children_it_shares() {
         room.engine.finish_child(&id, &thread_id("stelis_1"), done("the first is done")).unwrap();
         // A handle that was open all the time learns it at its next turn.
         let tended = kept.tend().unwrap();
-        assert_eq!((tended.len(), tended[0].status), (1, Status::Completed));
+        assert_eq!((tended.len(), tended[0].status), (1, ThreadStatus::Completed));
         assert!(anchor(&kept, "stelis_1").contains("the first is done"));
         assert!(anchor(&kept, "stelis_2").contains("in progress"));
         assert!(kept.tend().unwrap().is_empty(), "it is told once");
@@ -79,7 +79,7 @@ impl Summariser for Meanwhile<'_, '_> {
         None
     }
 
-    fn summarise(&mut self, request: &Request) -> std::result::Result<Answer, Failure> {
+    fn summarise(&mut self, request: &SummaryRequest) -> std::result::Result<SummaryAnswer, SummaryFailure> {
         self.0.tend().unwrap();
         Scripted::new(Meter::Bytes4).always("<summary>told slowly</summary>").summarise(request)
     }
@@ -89,14 +89,14 @@ impl Summariser for Meanwhile<'_, '_> {
 fn a_parent_that_looks_while_the_chronicle_is_written_does_not_wipe_the_mark() {
     at_every_call_on(
         |engine, id| {
-            let mut root = engine.open(id, &thread_id("root"), Mode::Write).unwrap();
+            let mut root = engine.open(id, &thread_id("root"), OpenMode::Write).unwrap();
             let mut one = root.spawn_free(&called("one")).unwrap();
             one.say(user("look at src/lib.rs")).unwrap();
         },
         |down, healthy, id| {
-            let mut root = healthy.open(id, &thread_id("root"), Mode::Write)?;
+            let mut root = healthy.open(id, &thread_id("root"), OpenMode::Write)?;
             let mut by = Meanwhile(&mut root);
-            let telling = Telling::By { by: &mut by, settings: Settings::default() };
+            let telling = ChronicleBy::By { by: &mut by, settings: CondenseSettings::default() };
             let finish = Finish { ending: Ending::Completed, result: None, telling };
             down.finish_child(id, &thread_id("stelis_1"), finish).map(|_| ())
         },
@@ -149,7 +149,7 @@ fn a_rewind_that_takes_a_chronicle_back_is_told_to_row_and_anchor() {
         let mut child = root.spawn_free(&called("x")).unwrap();
         let at = child.say(user("work")).unwrap();
         drop((child, root));
-        let words = Telling::Words("half of it is done".into());
+        let words = ChronicleBy::Words("half of it is done".into());
         room.engine.write_chronicle(&id, &thread_id("stelis_1"), words).unwrap();
         assert!(anchor(&room.look(&id, "root"), "stelis_1").contains("half of it"));
         room.thread(&id, "stelis_1").rewind(at).unwrap();
@@ -168,10 +168,10 @@ fn a_child_left_under_a_thread_that_ended_is_told_so() {
         let two = one.spawn_free(&called("two")).unwrap();
         drop((root, one));
         room.engine.finish_child(&id, &thread_id("stelis_1"), done("done")).unwrap();
-        assert_eq!(status(room, &id, "stelis_1_1"), Status::Active);
+        assert_eq!(status(room, &id, "stelis_1_1"), ThreadStatus::Active);
         drop(two);
         drop(room.root(&id));
-        assert_eq!(status(room, &id, "stelis_1_1"), Status::Aborted);
+        assert_eq!(status(room, &id, "stelis_1_1"), ThreadStatus::Aborted);
         let text = anchor(&room.look(&id, "stelis_1"), "stelis_1_1");
         assert!(text.contains("the thread above it ended") && !text.contains("process"), "{text}");
     });
@@ -199,11 +199,11 @@ fn a_child_whose_guard_could_not_end_it_is_broken_off_by_its_parent_at_work() {
         let id = healthy.create(&meta("s", "2024-01-15T10:30:00.000000Z")).unwrap();
         let faulty = Arc::new(Faulty::down_from(memory, fails_from));
         let engine = room.engine_on(faulty.clone());
-        let mut root = engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         let child = root.spawn(&called("x")).unwrap();
         drop(root);
         let calls = faulty.calls();
-        let mut root = healthy.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = healthy.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         assert!(root.tend().unwrap().is_empty(), "its holder lives");
         drop(child);
         root.tend().unwrap();
@@ -251,8 +251,8 @@ fn a_share_said_anew_leaves_the_parent_to_find_out_and_lets_it() {
         let id = begun(room);
         let mut root = room.root(&id);
         let mut child = root.spawn_free(&called("x")).unwrap();
-        let (window, slices) = (crate::stelis::kit::WINDOW, komado_engine::share::Recut::Keep);
-        let balance = komado_engine::share::Balance { ratio: None, window, buffer: 0.1, slices };
+        let (window, slices) = (crate::stelis::kit::WINDOW, komado_engine::share::SliceRecut::Keep);
+        let balance = komado_engine::share::ShareBalance { ratio: None, window, buffer: 0.1, slices };
         child.balance(balance).unwrap();
         assert!(!row(&room.engine, &id, "stelis_1").told, "a mark set meanwhile is never wiped");
         root.tend().unwrap();
@@ -273,7 +273,7 @@ fn a_child_of_a_dead_process_cannot_be_ended_well() {
     });
     let why = room.engine.finish_child(&id, &thread_id("stelis_1"), done("all is well")).unwrap_err();
     assert!(matches!(why, Error::Refused(_)) && why.to_string().contains("closed"), "{why}");
-    assert_eq!(status(&room, &id, "stelis_1"), Status::Aborted);
+    assert_eq!(status(&room, &id, "stelis_1"), ThreadStatus::Aborted);
     assert!(anchor(&room.root(&id), "stelis_1").contains("the process that held it ended"));
     check_tree(&room.engine, &id);
 }
@@ -287,16 +287,16 @@ fn at_every_call_on(
         let (room, memory) = (Room::memory(), MemoryStore::default());
         let healthy = room.engine_on(Arc::new(memory.clone()));
         let id = healthy.create(&meta("s", "2024-01-15T10:30:00.000000Z")).unwrap();
-        let mut root = healthy.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = healthy.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         root.say(user("please look at src/main.rs")).unwrap();
         drop(root);
         prepare(&healthy, &id);
         let faulty = Arc::new(Faulty::down_from(memory.clone(), n));
         let through = deed(&room.engine_on(faulty.clone()), &healthy, &id).is_ok();
         let engine = room.engine_on(Arc::new(memory));
-        drop(engine.open(&id, &thread_id("root"), Mode::Write).unwrap());
+        drop(engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap());
         check_tree(&engine, &id);
-        let mut root = engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         root.say(model("the parent goes on")).unwrap();
         root.spawn_free(&called("afterwards")).unwrap();
         if through && faulty.calls() < n {
@@ -311,7 +311,7 @@ fn a_store_that_goes_away_at_any_step_of_a_spawn_leaves_a_tree_that_the_next_ope
     at_every_call_on(
         |_, _| {},
         |engine, _, id| {
-            let mut root = engine.open(id, &thread_id("root"), Mode::Write)?;
+            let mut root = engine.open(id, &thread_id("root"), OpenMode::Write)?;
             let mut one = root.spawn(&called("one"))?;
             one.say(user("work"))?;
             let two = one.spawn(&called("two"))?;
@@ -325,7 +325,7 @@ fn a_store_that_goes_away_at_any_step_of_a_spawn_leaves_a_tree_that_the_next_ope
 fn a_store_that_goes_away_at_any_step_of_an_end_leaves_a_tree_that_the_next_open_puts_right() {
     at_every_call_on(
         |engine, id| {
-            let mut root = engine.open(id, &thread_id("root"), Mode::Write).unwrap();
+            let mut root = engine.open(id, &thread_id("root"), OpenMode::Write).unwrap();
             let mut one = root.spawn_free(&called("one")).unwrap();
             one.say(user("look at src/lib.rs")).unwrap();
             one.spawn_free(&called("two")).unwrap();

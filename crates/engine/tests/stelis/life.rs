@@ -3,10 +3,10 @@
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, resume, row, rows, sees, status};
 use crate::stelis::room::{everywhere, model, thread_id, user};
 use komado_core::journal::{Ending, Entry};
-use komado_core::thread::Status;
-use komado_engine::stelis::{Finish, Telling};
+use komado_core::thread::ThreadStatus;
+use komado_engine::stelis::{ChronicleBy, Finish};
 use komado_engine::{Error, Thread};
-use komado_store::{Error as StoreError, Mode};
+use komado_store::{Error as StoreError, OpenMode};
 
 #[test]
 fn a_child_that_ends_is_closed_told_and_in_the_table() {
@@ -14,13 +14,13 @@ fn a_child_that_ends_is_closed_told_and_in_the_table() {
         let id = begun(room);
         let mut root = room.root(&id);
         let mut child = root.spawn(&called("x")).unwrap();
-        assert_eq!(row(&room.engine, &id, "stelis_1").status, Status::Active);
+        assert_eq!(row(&room.engine, &id, "stelis_1").status, ThreadStatus::Active);
         child.say(user("work")).unwrap();
         let finish = Finish { result: Some("42".into()), ..done("worked") };
         let finished = child.end(&mut root, finish).unwrap();
         assert_eq!(finished.chronicle.unwrap().text, "worked");
         let row = row(&room.engine, &id, "stelis_1");
-        assert_eq!((row.status, row.told, row.depth), (Status::Completed, true, 1));
+        assert_eq!((row.status, row.told, row.depth), (ThreadStatus::Completed, true, 1));
         assert_eq!((row.chronicle_summary.as_deref(), row.window_ratio), (Some("worked"), 0.8));
         assert!(row.completed_at.is_some());
         assert!(anchor(&root, "stelis_1").contains("- Result: 42"));
@@ -43,7 +43,7 @@ fn a_guard_that_is_dropped_breaks_the_child_off_with_a_partial_chronicle() {
         child.say(user("edit src/lib.rs and run cargo test")).unwrap();
         child.say(model("I changed src/lib.rs; cargo test failed with exit code 101")).unwrap();
         drop(child);
-        assert_eq!(status(room, &id, "stelis_1"), Status::Aborted);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Aborted);
         assert!(
             anchor(&root, "stelis_1").contains("in progress"),
             "the parent hears of it when it is at work"
@@ -88,7 +88,7 @@ fn ending_a_session_breaks_off_every_open_child() {
         drop((one, root, alt));
         room.engine.complete(&id, None).unwrap();
         for thread in ["stelis_1", "stelis_1_1", "alt_1"] {
-            assert_eq!(status(room, &id, thread), Status::Aborted);
+            assert_eq!(status(room, &id, thread), ThreadStatus::Aborted);
         }
         assert!(anchor(&room.look(&id, "root"), "stelis_1").contains("(aborted)"));
         check_tree(&room.engine, &id);
@@ -108,8 +108,8 @@ fn a_guard_in_the_way_is_left_to_its_holder() {
         drop(two);
         drop(root);
         room.root(&id);
-        assert_eq!(status(room, &id, "stelis_1"), Status::Completed);
-        assert_eq!(status(room, &id, "stelis_1_1"), Status::Aborted);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Completed);
+        assert_eq!(status(room, &id, "stelis_1_1"), ThreadStatus::Aborted);
         check_tree(&room.engine, &id);
     });
 }
@@ -125,7 +125,7 @@ fn a_paused_child_waits_for_days_and_goes_on_with_what_its_parent_sees_then() {
         let text = anchor(&root, "stelis_1");
         assert!(text.contains("- End: paused") && text.contains("- Reason: lunch"), "{text}");
         let paused = row(&room.engine, &id, "stelis_1");
-        assert_eq!((paused.status, paused.held_by), (Status::Paused, None));
+        assert_eq!((paused.status, paused.held_by), (ThreadStatus::Paused, None));
         root.say(user("meanwhile, use Rust")).unwrap();
         drop(root);
         let room = room.again();
@@ -162,8 +162,8 @@ fn an_ended_and_an_aborted_child_can_be_resumed_unless_its_parent_has_ended() {
         assert!(matches!(why, Error::ParentEnded { .. }), "{why}");
         room.engine.resume_child(&id, &thread_id("stelis_1"), &resume()).unwrap();
         room.engine.resume_child(&id, &below, &resume()).unwrap();
-        assert_eq!(status(room, &id, "stelis_1"), Status::Active);
-        assert_eq!(status(room, &id, "stelis_1_1"), Status::Active);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Active);
+        assert_eq!(status(room, &id, "stelis_1_1"), ThreadStatus::Active);
         assert!(sees(&room.look(&id, "stelis_1"), "on 4"));
         // What was told is not forgotten while it goes on.
         let text = anchor(&room.look(&id, "root"), "stelis_1");
@@ -183,10 +183,10 @@ fn a_resume_that_finds_no_room_changes_nothing() {
         let child = root.spawn(&called("x")).unwrap();
         child.pause(&mut root, None).unwrap();
         let last = room.look(&id, "stelis_1").last();
-        let small = komado_engine::stelis::Resume::new(100);
+        let small = komado_engine::stelis::ResumeChild::new(100);
         room.engine.resume_child(&id, &thread_id("stelis_1"), &small).unwrap_err();
         assert_eq!(room.look(&id, "stelis_1").last(), last);
-        assert_eq!(status(room, &id, "stelis_1"), Status::Paused);
+        assert_eq!(status(room, &id, "stelis_1"), ThreadStatus::Paused);
     });
 }
 
@@ -202,7 +202,7 @@ fn a_child_that_is_let_go_outlives_its_holder() {
         drop((free, root));
         let room = room.again();
         room.root(&id);
-        assert_eq!(status(&room, &id, "stelis_1"), Status::Active);
+        assert_eq!(status(&room, &id, "stelis_1"), ThreadStatus::Active);
         assert_eq!(row(&room.engine, &id, "stelis_1").held_by, None);
         check_tree(&room.engine, &id);
     });
@@ -218,7 +218,7 @@ fn a_parent_that_someone_writes_is_told_later() {
         assert!(!finished.is_told && !row(&room.engine, &id, "stelis_1").told);
         assert!(anchor(&root, "stelis_1").contains("in progress"));
         let tended = root.tend().unwrap();
-        assert_eq!((tended.len(), tended[0].status), (1, Status::Completed));
+        assert_eq!((tended.len(), tended[0].status), (1, ThreadStatus::Completed));
         assert!(tended[0].seq.is_some() && root.tend().unwrap().is_empty());
         check_tree(&room.engine, &id);
     });
@@ -235,7 +235,7 @@ fn only_a_spawned_thread_is_finished_resumed_or_told_of() {
             by_handle,
             engine.finish_child(&id, &root, done("x")).unwrap_err(),
             engine.resume_child(&id, &root, &resume()).unwrap_err(),
-            engine.write_chronicle(&id, &root, Telling::Digest).unwrap_err(),
+            engine.write_chronicle(&id, &root, ChronicleBy::Digest).unwrap_err(),
         ] {
             assert!(matches!(why, Error::NotSpawned { .. }), "{why}");
         }
@@ -264,7 +264,7 @@ fn nothing_is_asked_of_the_journals_when_there_is_nothing_to_tell() {
     everywhere(|room| {
         let id = begun(room);
         let last = room.look(&id, "root").last();
-        let mut root = room.engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = room.engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         assert!(root.tend().unwrap().is_empty() && root.hear().unwrap().is_empty());
         assert_eq!(root.last(), last);
         assert!(matches!(root.record(last).unwrap().entry, Entry::Message(..)));

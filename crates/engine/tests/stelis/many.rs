@@ -2,7 +2,7 @@
 
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, status};
 use crate::stelis::room::{everywhere, model, thread_id, user};
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 
 #[test]
 fn siblings_work_in_threads_of_the_system_at_the_same_time() {
@@ -42,7 +42,7 @@ fn siblings_work_in_threads_of_the_system_at_the_same_time() {
             crate::stelis::room::words(&root).into_iter().filter(|line| line.contains(" is at ")).collect();
         assert_eq!(heard.len(), 120);
         for n in 0..6 {
-            let ended = if n % 3 == 0 { Status::Completed } else { Status::Aborted };
+            let ended = if n % 3 == 0 { ThreadStatus::Completed } else { ThreadStatus::Aborted };
             assert_eq!(status(room, &id, &format!("stelis_{}", n + 1)), ended);
             let text = anchor(&root, &format!("stelis_{}", n + 1));
             assert!(text.contains("- Messages: 40"), "{text}");

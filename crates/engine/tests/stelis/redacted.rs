@@ -3,7 +3,7 @@
 use crate::stelis::kit::{anchor, begun, called, check_tree, done, resume, row};
 use crate::stelis::room::{Room, everywhere, thread_id, user};
 use komado_core::SessionId;
-use komado_engine::redact::What;
+use komado_engine::redact::RedactTarget;
 use regex::Regex;
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn a_secret_in_a_label_is_gone_and_stays_gone_when_the_anchor_changes() {
         drop(root);
         let pattern = Regex::new(SECRET).unwrap();
         assert_eq!(room.engine.redact_leaves(&id, &pattern).unwrap(), ["a thread's label"]);
-        room.engine.redact(&id, &What::Matching(pattern.clone()), "x").unwrap();
+        room.engine.redact(&id, &RedactTarget::Matching(pattern.clone()), "x").unwrap();
         assert_eq!(room.engine.redact_leaves(&id, &pattern).unwrap(), Vec::<String>::new());
         check_gone(room, &id);
         let label = row(&room.engine, &id, "stelis_1").label;
@@ -65,7 +65,7 @@ fn an_anchor_that_was_emptied_does_not_say_the_label_again() {
             .unwrap();
         drop((root, child.detach().unwrap()));
         let root = komado_core::ThreadId::root();
-        room.engine.redact(&id, &What::Entry(root, first), "x").unwrap();
+        room.engine.redact(&id, &RedactTarget::Entry(root, first), "x").unwrap();
         check_gone(room, &id);
         room.engine.finish_child(&id, &thread_id("stelis_1"), done("logged in")).unwrap();
         check_gone(room, &id);

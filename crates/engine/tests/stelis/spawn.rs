@@ -5,7 +5,7 @@ use crate::stelis::room::{call, calls, everywhere, setup, thread_id, user, words
 use komado_core::journal::{Entry, Setup};
 use komado_engine::Error;
 use komado_engine::stelis::Spawn;
-use komado_store::Mode;
+use komado_store::OpenMode;
 
 #[test]
 fn a_child_sees_its_parents_slice_and_its_own_words() {
@@ -132,7 +132,7 @@ fn a_child_has_its_own_prompt_after_its_parents_and_its_own_tools_in_place_of_th
         assert_eq!(child.setup().unwrap().tools, setup("").tools);
         assert_eq!(words(&child)[0], "system: You are the root.");
         let own = Setup { system: Some("You write code.".into()), ..Setup::default() };
-        let own = Setup { tools: komado_core::raw::Raw::parse("[]").ok(), ..own };
+        let own = Setup { tools: komado_core::raw::RawJson::parse("[]").ok(), ..own };
         let other = root.spawn(&Spawn { setup: Some(own.clone()), ..called("y") }).unwrap();
         assert_eq!(words(&other)[0], "system: You are the root.\n\nYou write code.");
         assert_eq!(other.setup().unwrap().tools, own.tools);
@@ -165,7 +165,7 @@ fn the_first_entries_of_a_child_are_its_share_and_its_setup_and_its_header_names
         let parent = child.header().parent.clone().unwrap();
         assert_eq!((parent.thread, parent.seq), (thread_id("root"), root.last()));
         drop((child, root));
-        let child = room.engine.open(&id, &thread_id("stelis_1"), Mode::Write).unwrap();
-        assert_eq!(child.status().unwrap(), komado_core::thread::Status::Active);
+        let child = room.engine.open(&id, &thread_id("stelis_1"), OpenMode::Write).unwrap();
+        assert_eq!(child.status().unwrap(), komado_core::thread::ThreadStatus::Active);
     });
 }

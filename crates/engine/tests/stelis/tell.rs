@@ -3,7 +3,7 @@
 use crate::stelis::kit::{begun, called, done};
 use crate::stelis::room::{Room, call, calls, everywhere, result, thread_id, user, words};
 use komado_engine::Error;
-use komado_store::{MemoryStore, Mode, Store};
+use komado_store::{MemoryStore, OpenMode, Store};
 use komado_testkit::Faulty;
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn words_are_told_once_wherever_a_process_ends() {
         let room = Room::memory();
         let engine = room.engine_on(Arc::new(memory.clone()));
         let id = engine.create(&crate::stelis::room::meta("s", "2024-01-15T10:30:00.000000Z")).unwrap();
-        let mut root = engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         root.say(user("go")).unwrap();
         root.spawn_free(&called("x")).unwrap();
         drop(root);
@@ -74,17 +74,17 @@ fn words_are_told_once_wherever_a_process_ends() {
         let store: Arc<dyn Store> = faulty.clone();
         let engine = room.engine_on(store);
         let told = (|| -> komado_engine::Result<()> {
-            let mut root = engine.open(&id, &thread_id("root"), Mode::Write)?;
+            let mut root = engine.open(&id, &thread_id("root"), OpenMode::Write)?;
             root.tell(&thread_id("stelis_1"), "the words")?;
-            let mut child = engine.open(&id, &thread_id("stelis_1"), Mode::Write)?;
+            let mut child = engine.open(&id, &thread_id("stelis_1"), OpenMode::Write)?;
             child.hear()?;
             Ok(())
         })();
         let through = told.is_ok();
         let engine = room.engine_on(Arc::new(memory.clone()));
-        let mut root = engine.open(&id, &thread_id("root"), Mode::Write).unwrap();
+        let mut root = engine.open(&id, &thread_id("root"), OpenMode::Write).unwrap();
         root.say(user("the root goes on")).unwrap();
-        let mut child = engine.open(&id, &thread_id("stelis_1"), Mode::Write).unwrap();
+        let mut child = engine.open(&id, &thread_id("stelis_1"), OpenMode::Write).unwrap();
         child.hear().unwrap();
         child.hear().unwrap();
         let said = (1..=root.last())
@@ -101,6 +101,6 @@ fn words_are_told_once_wherever_a_process_ends() {
 }
 
 fn memory_is_empty(memory: &MemoryStore, id: &komado_core::SessionId) -> bool {
-    use komado_store::Tree;
+    use komado_store::BranchTable;
     memory.mail(id, &thread_id("stelis_1")).unwrap().is_empty()
 }

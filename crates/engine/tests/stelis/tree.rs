@@ -2,7 +2,7 @@
 
 use crate::stelis::kit::{WINDOW, begun, called, done};
 use crate::stelis::room::{everywhere, thread_id, user};
-use komado_core::thread::Status;
+use komado_core::thread::ThreadStatus;
 
 #[test]
 fn the_tree_shows_shares_status_and_words_of_every_thread_and_forks_beside_what_they_left() {
@@ -28,7 +28,7 @@ fn the_tree_shows_shares_status_and_words_of_every_thread_and_forks_beside_what_
             [None, Some(80_000), Some(64_000), Some(80_000)]
         );
         assert_eq!(["root", "stelis_1", "stelis_1_1"].map(|name| node(name).depth), [0, 1, 2]);
-        assert_eq!((node("stelis_1_1").messages, node("stelis_2").status), (1, Status::Completed));
+        assert_eq!((node("stelis_1_1").messages, node("stelis_2").status), (1, ThreadStatus::Completed));
         assert_eq!(node("stelis_2").chronicle.as_ref().unwrap().text, "was done");
         assert!(node("stelis_2").anchor.as_ref().unwrap().contains("was done"));
         assert!(node("other").header.base.is_some() && !node("other").is_adrift);

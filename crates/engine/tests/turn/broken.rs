@@ -4,27 +4,27 @@ use super::kit::{Talk, journaled};
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Reply, Step, ToolCall};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedReply, ToolCall};
 
 /// Words, a thought and two calls: everything a stream can be cut in.
-fn step() -> Step {
+fn step() -> ScriptStep {
     let call =
         |name: &str| ToolCall { id: None, name: name.into(), arguments: "{\"path\":\"窓.txt\"}".into() };
-    Step {
-        reply: Reply {
+    ScriptStep {
+        reply: ScriptedReply {
             text: "小窓を開けます。One moment.".into(),
             reasoning: Some("Let me think.".into()),
             signature: Some("c2VhbA==".into()),
             calls: vec![call("read"), call("list")],
         },
         chunk: Some(5),
-        ..Step::default()
+        ..ScriptStep::default()
     }
 }
 
 /// How long the whole answer is.
 fn length(dialect: Dialect) -> u64 {
-    let talk = Talk::new(dialect, 16_384, Options::default());
+    let talk = Talk::new(dialect, 16_384, ScriptedOptions::default());
     let client = &talk.asking.client;
     talk.server.add(step());
     let body = format!(
@@ -32,7 +32,7 @@ fn length(dialect: Dialect) -> u64 {
         if dialect == Dialect::Responses { "input" } else { "messages" },
         tools(dialect)
     );
-    let body = komado_provider::Body::Bytes(body.into_bytes().into());
+    let body = komado_provider::ClientBody::Bytes(body.into_bytes().into());
     let mut incoming = client.post(&talk.asking.provider, body, &talk.asking.cancel, &mut |_| {}).unwrap();
     assert_eq!(incoming.status, 200);
     let mut bytes = 0;
@@ -58,7 +58,7 @@ fn tools(dialect: Dialect) -> &'static str {
 
 /// Cuts the answer after `cut` bytes; gives true when it was whole all the same.
 fn cut_after(talk: &Talk, thread: &mut komado_engine::Thread<'_>, cut: u64) -> bool {
-    talk.server.add(Step { break_after: Some(cut), ..step() });
+    talk.server.add(ScriptStep { break_after: Some(cut), ..step() });
     thread.say(Message::text(Role::User, format!("cut {cut}"))).unwrap();
     let before = journaled(thread).len();
     let (turned, told) = talk.turn(thread);
@@ -78,17 +78,17 @@ fn cut_after(talk: &Talk, thread: &mut komado_engine::Thread<'_>, cut: u64) -> b
 
 fn a_cut_anywhere_is_a_lost_reply(dialect: Dialect) {
     let length = length(dialect);
-    let talk = Talk::new(dialect, 1 << 20, Options::default());
+    let talk = Talk::new(dialect, 1 << 20, ScriptedOptions::default());
     let mut thread = talk.thread();
     let mut setup = super::kit::setup();
-    setup.tools = Some(komado_core::raw::Raw::parse(tools(dialect)).unwrap());
+    setup.tools = Some(komado_core::raw::RawJson::parse(tools(dialect)).unwrap());
     setup.dialect = Some(dialect.name().into());
     thread.set_up(setup).unwrap();
     // Every byte of a stream is decoded in the tests of the dialects; here every few, over a real connection.
     let mut lost = 0;
     for cut in (0..length).step_by(97) {
         lost += usize::from(!cut_after(&talk, &mut thread, cut));
-        talk.server.add(Step::say("going on"));
+        talk.server.add(ScriptStep::say("going on"));
         let (turned, _) = talk.ask(&mut thread, "go on");
         assert_eq!(turned.message.words(), "going on", "{dialect:?} after a cut at {cut}");
     }
@@ -117,17 +117,18 @@ fn so_is_one_of_ollama() {
 
 #[test]
 fn a_turn_that_is_cancelled_keeps_what_came() {
-    let talk = Talk::new(Dialect::Chat, 16_384, Options::default());
+    let talk = Talk::new(Dialect::Chat, 16_384, ScriptedOptions::default());
     let mut thread = talk.thread();
-    let slow = Step { chunk: Some(1), chunk_delay_ms: 20, ..Step::say("あいうえお".repeat(200)) };
+    let slow =
+        ScriptStep { chunk: Some(1), chunk_delay_ms: 20, ..ScriptStep::say("あいうえお".repeat(200)) };
     talk.server.add(slow);
     thread.say(Message::text(Role::User, "slowly, please")).unwrap();
     let cancel = talk.asking.cancel.clone();
     let mut by = komado_engine::condense::ByDigest::new(thread.meter());
-    let settings = komado_engine::condense::Settings::default();
+    let settings = komado_engine::condense::CondenseSettings::default();
     let mut ladder = komado_engine::fit::Ladder { budget: talk.budget(), settings, by: &mut by };
     let turned = thread.turn(&talk.asking, &mut ladder, &mut |news| {
-        if matches!(news, komado_engine::exchange::News::Said(_)) {
+        if matches!(news, komado_engine::exchange::ExchangeEvent::Said(_)) {
             cancel.cancel();
         }
     });
@@ -139,7 +140,7 @@ fn a_turn_that_is_cancelled_keeps_what_came() {
 
 #[test]
 fn a_request_that_a_crash_left_behind_is_given_up_before_the_next() {
-    let talk = Talk::new(Dialect::Chat, 16_384, Options::default());
+    let talk = Talk::new(Dialect::Chat, 16_384, ScriptedOptions::default());
     let mut thread = talk.thread();
     thread.say(Message::text(Role::User, "hello")).unwrap();
     let sent = komado_core::journal::Sent {
@@ -170,10 +171,10 @@ fn a_request_is_kept_when_it_failed_and_removed_when_it_was_answered() {
     let holder =
         komado_store::Holder { pid: 1, host: "here".into(), program: "test".into(), since: "now".into() };
     let store = std::sync::Arc::new(komado_store::FileStore::new(folder.path(), holder));
-    let talk = Talk::on(store, Dialect::Chat, 16_384, Options::default());
+    let talk = Talk::on(store, Dialect::Chat, 16_384, ScriptedOptions::default());
     let mut thread = talk.thread();
     let path = folder.path().join("running/s/request.json");
-    talk.server.add(Step::fail(400, Some("no")));
+    talk.server.add(ScriptStep::fail(400, Some("no")));
     thread.say(Message::text(Role::User, "窓")).unwrap();
     assert!(talk.turn(&mut thread).0.is_err());
     let kept = std::fs::read(&path).unwrap();

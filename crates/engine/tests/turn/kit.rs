@@ -2,19 +2,19 @@
 
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Entry, Setup};
-use komado_core::message::{Message, Outcome, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
+use komado_core::raw::RawJson;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::exchange::{Asking, News, Turned};
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::exchange::{ExchangeEvent, ModelTarget, TurnResult};
 use komado_engine::fit::Ladder;
 use komado_engine::lesson;
 use komado_engine::{Clock, Engine, Result, Thread};
 use komado_provider::overflow::classify;
-use komado_provider::scripted::{Options, Server};
-use komado_provider::{Client, Dialect, Patience, Provider};
-use komado_store::{MemoryStore, Mode, Store};
+use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
+use komado_provider::{Client, ClientTimeouts, Dialect, Provider};
+use komado_store::{MemoryStore, OpenMode, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ impl Clock for Still {
 /// Everything a conversation needs.
 pub(crate) struct Talk {
     pub(crate) engine: Engine,
-    pub(crate) server: Server,
-    pub(crate) asking: Asking,
+    pub(crate) server: ScriptedServer,
+    pub(crate) asking: ModelTarget,
     /// The window as the client believes it to be, in tokens of the provider.
     pub(crate) window: u64,
 }
@@ -51,17 +51,18 @@ pub(crate) struct Told {
 
 impl Talk {
     /// A client that believes in a window of `window`, before a server set up with `options`.
-    pub(crate) fn new(dialect: Dialect, window: u64, options: Options) -> Self {
+    pub(crate) fn new(dialect: Dialect, window: u64, options: ScriptedOptions) -> Self {
         Self::on(Arc::new(MemoryStore::default()), dialect, window, options)
     }
 
-    pub(crate) fn on(store: Arc<dyn Store>, dialect: Dialect, window: u64, options: Options) -> Self {
-        let server = Server::start(options).unwrap();
+    pub(crate) fn on(store: Arc<dyn Store>, dialect: Dialect, window: u64, options: ScriptedOptions) -> Self {
+        let server = ScriptedServer::start(options).unwrap();
         let engine = Engine::new(store, Arc::new(Still));
-        let patience = Patience { tries: 2, delay: Duration::from_millis(1), ..Patience::default() };
+        let patience =
+            ClientTimeouts { tries: 2, delay: Duration::from_millis(1), ..ClientTimeouts::default() };
         let client = Client::new(patience).unwrap().final_if(|status, body| classify(status, body).overflow);
         let provider = Provider::at("scripted", dialect, server.url()).unwrap();
-        let asking = Asking::new(client, provider, MODEL, window);
+        let asking = ModelTarget::new(client, provider, MODEL, window);
         let meta = Meta {
             uuid: "s".into(),
             task_key: TaskKey::local(&id()),
@@ -77,8 +78,8 @@ impl Talk {
     }
 
     pub(crate) fn thread(&self) -> Thread<'_> {
-        let thread = self.engine.open(&id(), &ThreadId::root(), Mode::Write).unwrap();
-        let limits = self.budget().limits(&komado_core::clip::Limits::default());
+        let thread = self.engine.open(&id(), &ThreadId::root(), OpenMode::Write).unwrap();
+        let limits = self.budget().limits(&komado_core::clip::ClipLimits::default());
         thread.clipping(Some(limits))
     }
 
@@ -90,14 +91,14 @@ impl Talk {
     }
 
     /// One turn, with the digest as summariser.
-    pub(crate) fn turn(&self, thread: &mut Thread<'_>) -> (Result<Turned>, Told) {
+    pub(crate) fn turn(&self, thread: &mut Thread<'_>) -> (Result<TurnResult>, Told) {
         let mut by = ByDigest::new(thread.meter());
-        let mut ladder = Ladder { budget: self.budget(), settings: Settings::default(), by: &mut by };
+        let mut ladder = Ladder { budget: self.budget(), settings: CondenseSettings::default(), by: &mut by };
         turn(thread, &self.asking, &mut ladder)
     }
 
     /// Says something and hears the answer.
-    pub(crate) fn ask(&self, thread: &mut Thread<'_>, text: &str) -> (Turned, Told) {
+    pub(crate) fn ask(&self, thread: &mut Thread<'_>, text: &str) -> (TurnResult, Told) {
         thread.say(Message::text(Role::User, text)).unwrap();
         let (turned, told) = self.turn(thread);
         (turned.unwrap(), told)
@@ -107,19 +108,19 @@ impl Talk {
 /// One turn, and what was told on the way.
 pub(crate) fn turn(
     thread: &mut Thread<'_>,
-    asking: &Asking,
+    asking: &ModelTarget,
     ladder: &mut Ladder<'_>,
-) -> (Result<Turned>, Told) {
+) -> (Result<TurnResult>, Told) {
     let mut told = Told::default();
     let turned = thread.turn(asking, ladder, &mut |news| match news {
-        News::Fitted(fitted) => told.edits += fitted.done.len(),
-        News::TooLarge { limit, .. } => {
+        ExchangeEvent::Fitted(fitted) => told.edits += fitted.done.len(),
+        ExchangeEvent::TooLarge { limit, .. } => {
             told.said_too_early |= !told.said.is_empty();
             told.too_large.push(limit);
         }
-        News::Truncated { reported, expected } => told.truncated.push((reported, expected)),
-        News::Waiting(_) => told.waits += 1,
-        News::Said(komado_provider::Event::Text(text)) => told.said.push_str(text),
+        ExchangeEvent::Truncated { reported, expected } => told.truncated.push((reported, expected)),
+        ExchangeEvent::Waiting(_) => told.waits += 1,
+        ExchangeEvent::Said(komado_provider::ModelEvent::Text(text)) => told.said.push_str(text),
         _ => {}
     });
     (turned, told)
@@ -133,10 +134,10 @@ pub(crate) fn id() -> SessionId {
 pub(crate) fn result(call: &str, text: &str) -> Message {
     Message::of(
         Role::Tool,
-        vec![Part::Result(Outcome {
+        vec![MessagePart::Result(ToolOutcome {
             call_id: call.into(),
             name: None,
-            content: vec![Part::text(text)],
+            content: vec![MessagePart::text(text)],
             is_error: false,
             output_ref: None,
             duration_ms: None,
@@ -150,7 +151,7 @@ pub(crate) fn setup() -> Setup {
     let tools = r#"[{"type":"function","function":{"name":"read","description":"Read a file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}]"#;
     Setup {
         system: Some("You are a careful engineer. Never delete a file.".into()),
-        tools: Some(Raw::parse(tools).unwrap()),
+        tools: Some(RawJson::parse(tools).unwrap()),
         params: None,
         dialect: Some("openai".into()),
     }

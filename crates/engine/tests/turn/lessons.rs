@@ -4,11 +4,15 @@ use super::kit::{Talk, tokens};
 use komado_core::Meter;
 use komado_engine::lesson;
 use komado_provider::Dialect;
-use komado_provider::scripted::{OnOverflow, Options};
+use komado_provider::scripted::{OnOverflow, ScriptedOptions};
 
 #[test]
 fn the_factor_is_learned_from_what_is_reported() {
-    let talk = Talk::new(Dialect::Chat, 100_000, Options { meter: Meter::Cl100k, ..Options::default() });
+    let talk = Talk::new(
+        Dialect::Chat,
+        100_000,
+        ScriptedOptions { meter: Meter::Cl100k, ..ScriptedOptions::default() },
+    );
     let mut thread = talk.thread();
     let text = "設定ファイルを読み込み、待ち時間を三十秒に変更してから再起動してください。".repeat(20);
     let ratio = Meter::Cl100k.text(&text) as f64 / tokens(&text) as f64;
@@ -23,7 +27,8 @@ fn the_factor_is_learned_from_what_is_reported() {
 
 #[test]
 fn a_silent_truncation_is_told_and_does_not_happen_again() {
-    let options = Options { window: Some(2_048), overflow: OnOverflow::Truncate, ..Options::default() };
+    let options =
+        ScriptedOptions { window: Some(2_048), overflow: OnOverflow::Truncate, ..ScriptedOptions::default() };
     // As Ollama does behind its OpenAI door, where it cannot be told not to.
     let talk = Talk::new(Dialect::Chat, 32_768, options);
     let mut thread = talk.thread();

@@ -5,11 +5,11 @@
 
 use super::kit::{Talk, journaled, result, setup};
 use komado_core::journal::Entry;
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::{Message, MessagePart, Role};
 use komado_core::{Kind, Seq};
 use komado_engine::Thread;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Seen, Server, Step};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer, SeenRequest};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -50,12 +50,12 @@ fn calls(n: usize) -> bool {
     n.is_multiple_of(3)
 }
 
-fn script(server: &Server) {
+fn script(server: &ScriptedServer) {
     for n in 1..=TURNS {
         if calls(n) {
-            server.add(Step::call("read", format!("{{\"path\":\"target/part{n}.log\"}}")));
+            server.add(ScriptStep::call("read", format!("{{\"path\":\"target/part{n}.log\"}}")));
         }
-        server.add(Step::say(answer(n)));
+        server.add(ScriptStep::say(answer(n)));
     }
 }
 
@@ -136,7 +136,7 @@ fn end_of_messages(dialect: Dialect, body: &str) -> usize {
 }
 
 /// Requests between which no edit came share every byte up to the end of the messages.
-pub(super) fn check_prefixes(dialect: Dialect, seen: &[Seen], breaks: &[usize]) -> usize {
+pub(super) fn check_prefixes(dialect: Dialect, seen: &[SeenRequest], breaks: &[usize]) -> usize {
     let mut held = 0;
     for i in 1..seen.len() {
         let before = std::str::from_utf8(&seen[i - 1].body).unwrap();
@@ -171,7 +171,7 @@ pub(super) fn breaks(thread: &Thread<'_>) -> Vec<usize> {
 }
 
 fn two_hundred_turns(dialect: Dialect) {
-    let options = Options { window: Some(WINDOW), keep: 1_000, ..Options::default() };
+    let options = ScriptedOptions { window: Some(WINDOW), keep: 1_000, ..ScriptedOptions::default() };
     let talk = Talk::new(dialect, WINDOW, options);
     let mut thread = talk.thread();
     let shown = converse(&talk, &mut thread);
@@ -203,9 +203,9 @@ fn two_hundred_turns(dialect: Dialect) {
 }
 
 /// True when all that the tool printed in turn `n` is kept: in the message, or in the blob it names.
-fn whole(thread: &Thread<'_>, outcome: &komado_core::message::Outcome, n: usize) -> bool {
+fn whole(thread: &Thread<'_>, outcome: &komado_core::message::ToolOutcome, n: usize) -> bool {
     let said = match outcome.content.as_slice() {
-        [Part::Text { text, .. }] => text.clone(),
+        [MessagePart::Text { text, .. }] => text.clone(),
         _ => String::new(),
     };
     match &outcome.output_ref {
@@ -240,11 +240,15 @@ fn two_hundred_turns_of_ollama_fit_into_four_thousand_tokens() {
 
 #[test]
 fn a_bound_on_turns_holds_beside_the_window() {
-    let mut talk = Talk::new(Dialect::Chat, WINDOW, Options { window: Some(WINDOW), ..Options::default() });
+    let mut talk = Talk::new(
+        Dialect::Chat,
+        WINDOW,
+        ScriptedOptions { window: Some(WINDOW), ..ScriptedOptions::default() },
+    );
     (talk.asking.history, talk.asking.provider.joins) = (Some(3), false);
     let mut thread = talk.thread();
     for n in 1..=12 {
-        talk.server.add(Step::say(answer(n)));
+        talk.server.add(ScriptStep::say(answer(n)));
         talk.ask(&mut thread, &question(n));
     }
     let body = talk.server.seen().pop().unwrap().body;

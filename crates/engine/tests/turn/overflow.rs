@@ -5,7 +5,7 @@ use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
 use komado_engine::{Thread, lesson};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Fail, OnOverflow, Options, Step, Words};
+use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedFailure, ScriptedOptions};
 
 const TRUE: u64 = 4_096;
 const BELIEVED: u64 = 16_384;
@@ -34,9 +34,12 @@ fn outgrow(talk: &Talk, thread: &mut Thread<'_>) -> (usize, usize) {
     (refused, said)
 }
 
-fn recovers(dialect: Dialect, words: Words, overflow: OnOverflow) -> u64 {
-    let talk =
-        Talk::new(dialect, BELIEVED, Options { window: Some(TRUE), words, overflow, ..Options::default() });
+fn recovers(dialect: Dialect, words: ErrorStyle, overflow: OnOverflow) -> u64 {
+    let talk = Talk::new(
+        dialect,
+        BELIEVED,
+        ScriptedOptions { window: Some(TRUE), words, overflow, ..ScriptedOptions::default() },
+    );
     let mut thread = talk.thread();
     let (refused, said) = outgrow(&talk, &mut thread);
     assert!((1..=3).contains(&refused), "{dialect:?} {words:?}: refused {refused} times");
@@ -51,7 +54,7 @@ fn recovers(dialect: Dialect, words: Words, overflow: OnOverflow) -> u64 {
 #[test]
 fn a_refusal_teaches_the_window_in_every_dialect_and_is_never_seen_by_the_caller() {
     for dialect in Dialect::ALL {
-        let learned = recovers(dialect, Words::default(), OnOverflow::Refuse);
+        let learned = recovers(dialect, ErrorStyle::default(), OnOverflow::Refuse);
         // Ollama names no number: then it is what was refused, and that is a little more than the truth.
         let named = dialect != Dialect::Ollama && dialect != Dialect::Responses;
         assert!(
@@ -64,20 +67,21 @@ fn a_refusal_teaches_the_window_in_every_dialect_and_is_never_seen_by_the_caller
 #[test]
 fn so_does_one_inside_a_stream_that_began_well() {
     for dialect in Dialect::ALL {
-        recovers(dialect, Words::default(), OnOverflow::RefuseInStream);
+        recovers(dialect, ErrorStyle::default(), OnOverflow::RefuseInStream);
     }
 }
 
 #[test]
 fn so_does_one_in_the_words_of_any_provider() {
-    for words in Words::ALL {
+    for words in ErrorStyle::ALL {
         recovers(Dialect::Chat, words, OnOverflow::Refuse);
     }
 }
 
 #[test]
 fn less_room_for_the_answer_comes_before_less_of_the_conversation() {
-    let options = Options { window: Some(TRUE), words: Words::OpenAi, ..Options::default() };
+    let options =
+        ScriptedOptions { window: Some(TRUE), words: ErrorStyle::OpenAi, ..ScriptedOptions::default() };
     let mut talk = Talk::new(Dialect::Chat, BELIEVED, options);
     talk.asking.max_tokens = Some(3_000);
     let mut thread = talk.thread();
@@ -99,7 +103,8 @@ fn less_room_for_the_answer_comes_before_less_of_the_conversation() {
 
 #[test]
 fn a_refusal_without_numbers_costs_the_room_for_the_answer_first_and_teaches_nothing() {
-    let options = Options { window: Some(3_000), words: Words::Groq, ..Options::default() };
+    let options =
+        ScriptedOptions { window: Some(3_000), words: ErrorStyle::Groq, ..ScriptedOptions::default() };
     let mut talk = Talk::new(Dialect::Chat, 50_000, options);
     talk.asking.max_tokens = Some(2_800);
     let mut thread = talk.thread();
@@ -112,28 +117,28 @@ fn a_refusal_without_numbers_costs_the_room_for_the_answer_first_and_teaches_not
 
 #[test]
 fn after_the_last_try_the_thread_answers_itself_and_goes_on() {
-    let talk = Talk::new(Dialect::Chat, BELIEVED, Options::default());
+    let talk = Talk::new(Dialect::Chat, BELIEVED, ScriptedOptions::default());
     let mut thread = talk.thread();
     (1..=20).for_each(|n| drop(talk.ask(&mut thread, &words(n))));
-    (0..4).for_each(|_| talk.server.add(Step::overflow()));
+    (0..4).for_each(|_| talk.server.add(ScriptStep::overflow()));
     let (turned, told) = talk.ask(&mut thread, "What now?");
     assert!(turned.is_ours && turned.reply.finish == "overflow");
     assert_eq!((told.too_large.len(), told.said.as_str()), (4, ""));
     let text = turned.message.words();
     assert!(text.contains(MODEL) && text.len() >= 50 && text.contains("Nothing is lost"), "{text}");
-    talk.server.add(Step::say("better"));
+    talk.server.add(ScriptStep::say("better"));
     let (turned, _) = talk.ask(&mut thread, "短く答えて");
     assert_eq!(turned.message.words(), "better");
-    (0..4).for_each(|_| talk.server.add(Step::overflow()));
+    (0..4).for_each(|_| talk.server.add(ScriptStep::overflow()));
     let (turned, _) = talk.ask(&mut thread, "どうして？");
     assert!(turned.is_ours && turned.message.words().contains("申し訳ありません"));
 }
 
 #[test]
 fn what_is_not_an_overflow_is_told_and_the_thread_goes_on() {
-    let talk = Talk::new(Dialect::Chat, BELIEVED, Options::default());
+    let talk = Talk::new(Dialect::Chat, BELIEVED, ScriptedOptions::default());
     let mut thread = talk.thread();
-    talk.server.add(Step::fail(401, Some(r#"{"error":{"message":"invalid key"}}"#)));
+    talk.server.add(ScriptStep::fail(401, Some(r#"{"error":{"message":"invalid key"}}"#)));
     thread.say(Message::text(Role::User, "hello")).unwrap();
     let (refused, told) = talk.turn(&mut thread);
     let why = refused.unwrap_err().to_string();
@@ -146,10 +151,10 @@ fn what_is_not_an_overflow_is_told_and_the_thread_goes_on() {
 #[test]
 fn a_provider_that_says_in_a_stream_that_it_is_busy_is_asked_again() {
     for dialect in Dialect::ALL {
-        let talk = Talk::new(dialect, BELIEVED, Options::default());
+        let talk = Talk::new(dialect, BELIEVED, ScriptedOptions::default());
         let mut thread = talk.thread();
-        let fail = Fail { status: 503, in_stream: true, ..Fail::default() };
-        talk.server.add(Step { fail: Some(fail), ..Step::default() });
+        let fail = ScriptedFailure { status: 503, in_stream: true, ..ScriptedFailure::default() };
+        talk.server.add(ScriptStep { fail: Some(fail), ..ScriptStep::default() });
         let (turned, told) = talk.ask(&mut thread, "hello");
         assert_eq!((told.waits, turned.attempts, told.said_too_early), (1, 1, false), "{dialect:?}");
         assert!(!turned.message.words().is_empty(), "{dialect:?}");
@@ -158,9 +163,9 @@ fn a_provider_that_says_in_a_stream_that_it_is_busy_is_asked_again() {
 
 #[test]
 fn a_request_that_may_come_later_is_sent_again_in_the_client_alone() {
-    let talk = Talk::new(Dialect::Chat, BELIEVED, Options::default());
+    let talk = Talk::new(Dialect::Chat, BELIEVED, ScriptedOptions::default());
     let mut thread = talk.thread();
-    talk.server.add(Step::fail(503, Some("busy")));
+    talk.server.add(ScriptStep::fail(503, Some("busy")));
     let (turned, told) = talk.ask(&mut thread, "hello");
     assert_eq!((told.waits, turned.attempts), (1, 1));
     let sent = (1..=thread.last()).filter(|seq| matches!(thread.record(*seq).unwrap().entry, Entry::Sent(_)));

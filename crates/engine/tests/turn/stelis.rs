@@ -9,12 +9,12 @@ use komado_core::budget::Preset;
 use komado_core::journal::{Ending, Entry};
 use komado_core::message::{Message, Role};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, ByModel, Settings};
+use komado_engine::condense::{ByDigest, ByModel, CondenseSettings};
 use komado_engine::fit::Ladder;
-use komado_engine::stelis::{Finish, Spawn, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, Spawn};
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Seen, Step, When};
-use komado_store::Mode;
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, SeenRequest, StepCondition};
+use komado_store::OpenMode;
 use std::fmt::Write;
 
 const WINDOW: u64 = 4_096;
@@ -23,7 +23,7 @@ const TURNS: usize = 40;
 const CHRONICLE: &str = "calculator_v2 was made with 40 functions; all tests pass. ツールは完成しました。";
 
 /// One turn in a thread's own share of the window.
-fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::exchange::Turned {
+fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::exchange::TurnResult {
     thread.say(Message::text(Role::User, text)).unwrap();
     let mut turned = once(talk, thread);
     for call in turned.message.calls().map(|call| call.id.clone()).collect::<Vec<_>>() {
@@ -34,11 +34,11 @@ fn ask(talk: &Talk, thread: &mut Thread<'_>, text: &str) -> komado_engine::excha
     turned
 }
 
-fn once(talk: &Talk, thread: &mut Thread<'_>) -> komado_engine::exchange::Turned {
+fn once(talk: &Talk, thread: &mut Thread<'_>) -> komado_engine::exchange::TurnResult {
     let mut by = ByDigest::new(thread.meter());
     let window = talk.budget().window;
     let budget = thread.budget(Preset::Komado.policy(), window, &[]).unwrap();
-    let mut ladder = Ladder { budget, settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     let (turned, told) = turn(thread, &talk.asking, &mut ladder);
     assert!(told.too_large.is_empty(), "{told:?}");
     turned.unwrap()
@@ -56,19 +56,19 @@ fn station(shown: &mut String, name: &str, talk: &Talk) {
 }
 
 fn script(talk: &Talk) {
-    let mut summary = Step::say(format!("<summary>{CHRONICLE}</summary>")).always();
-    summary.when = When { is_summary: Some(true), ..When::default() };
+    let mut summary = ScriptStep::say(format!("<summary>{CHRONICLE}</summary>")).always();
+    summary.when = StepCondition { is_summary: Some(true), ..StepCondition::default() };
     talk.server.add(summary);
     for step in ["Understood: metric units only.", "I will have a tool made for that."] {
-        talk.server.add(Step::say(step));
+        talk.server.add(ScriptStep::say(step));
     }
     for n in 1..=TURNS {
         if n % 2 == 0 {
-            talk.server.add(Step::call("read", format!("{{\"path\":\"src/f{n}.rs\"}}")));
+            talk.server.add(ScriptStep::call("read", format!("{{\"path\":\"src/f{n}.rs\"}}")));
         }
-        talk.server.add(Step::say(format!("Function {n} is written in src/f{n}.rs and tested.")));
+        talk.server.add(ScriptStep::say(format!("Function {n} is written in src/f{n}.rs and tested.")));
     }
-    talk.server.add(Step::say("The calculator is ready, in metric units."));
+    talk.server.add(ScriptStep::say("The calculator is ready, in metric units."));
 }
 
 fn work(talk: &Talk, child: &mut Thread<'_>, shown: &mut String) {
@@ -90,7 +90,7 @@ fn work(talk: &Talk, child: &mut Thread<'_>, shown: &mut String) {
 }
 
 /// Every request of the child holds the parent's rules and its newest request, whatever left the child's own part.
-fn check_protected(talk: &Talk, seen: &[Seen]) {
+fn check_protected(talk: &Talk, seen: &[SeenRequest]) {
     for (n, seen) in seen.iter().enumerate() {
         let asked = talk.asking.provider.dialect.read(std::str::from_utf8(&seen.body).unwrap()).unwrap();
         let words: String = asked.messages.iter().map(|message| message.words() + "\n").collect();
@@ -104,7 +104,7 @@ fn check_protected(talk: &Talk, seen: &[Seen]) {
 }
 
 fn a_life(dialect: Dialect) {
-    let options = Options { window: Some(WINDOW), keep: 1_000, ..Options::default() };
+    let options = ScriptedOptions { window: Some(WINDOW), keep: 1_000, ..ScriptedOptions::default() };
     let talk = Talk::new(dialect, WINDOW, options);
     script(&talk);
     let mut shown = String::new();
@@ -126,7 +126,7 @@ fn a_life(dialect: Dialect) {
 
     let store = talk.engine.store();
     let mut by = ByModel::new(talk.asking.clone(), store, id(), child.meter());
-    let telling = Telling::By { by: &mut by, settings: Settings::default() };
+    let telling = ChronicleBy::By { by: &mut by, settings: CondenseSettings::default() };
     let before = root.view().tokens();
     let name = child.header().thread.clone();
     let finished = child.end(&mut root, Finish { ending: Ending::Completed, result: None, telling }).unwrap();
@@ -146,7 +146,7 @@ fn a_life(dialect: Dialect) {
 
 /// Nothing of what the child said is lost.
 fn reread(talk: &Talk, name: &ThreadId) {
-    let child = talk.engine.open(&id(), name, Mode::Read).unwrap();
+    let child = talk.engine.open(&id(), name, OpenMode::Read).unwrap();
     let said = kit::journaled(&child);
     assert!((1..=TURNS).all(|n| said.iter().any(|m| m.words().contains(&format!("Write function {n} of")))));
     let close = child.view().closed().unwrap();

@@ -4,10 +4,10 @@ use super::kit::{Talk, setup, turn};
 use komado_core::journal::{EditKind, Entry};
 use komado_core::message::{Message, Role};
 use komado_engine::Thread;
-use komado_engine::condense::{ByModel, Settings};
+use komado_engine::condense::{ByModel, CondenseSettings};
 use komado_engine::fit::Ladder;
 use komado_provider::Dialect;
-use komado_provider::scripted::{Options, Seen, Step, When};
+use komado_provider::scripted::{ScriptStep, ScriptedOptions, SeenRequest, StepCondition};
 
 const WINDOW: u64 = 4_096;
 
@@ -16,13 +16,17 @@ fn words(n: usize) -> String {
 }
 
 fn talk(dialect: Dialect) -> Talk {
-    Talk::new(dialect, WINDOW, Options { window: Some(WINDOW), keep: 1_000, ..Options::default() })
+    Talk::new(
+        dialect,
+        WINDOW,
+        ScriptedOptions { window: Some(WINDOW), keep: 1_000, ..ScriptedOptions::default() },
+    )
 }
 
 /// A step for every request for a summary.
-fn summary(text: &str) -> Step {
-    let mut step = Step::say(text).always();
-    step.when = When { is_summary: Some(true), ..When::default() };
+fn summary(text: &str) -> ScriptStep {
+    let mut step = ScriptStep::say(text).always();
+    step.when = StepCondition { is_summary: Some(true), ..StepCondition::default() };
     step
 }
 
@@ -35,7 +39,7 @@ fn converse(talk: &Talk, thread: &mut Thread<'_>, shares: bool) {
         let mut asking = talk.asking.clone();
         asking.provider.caches = shares;
         let mut by = ByModel::new(asking, store, super::kit::id(), thread.meter()).sharing();
-        let mut ladder = Ladder { budget: talk.budget(), settings: Settings::default(), by: &mut by };
+        let mut ladder = Ladder { budget: talk.budget(), settings: CondenseSettings::default(), by: &mut by };
         let (turned, told) = turn(thread, &talk.asking, &mut ladder);
         assert!(!turned.unwrap().is_ours && told.too_large.is_empty(), "turn {n}");
     }
@@ -49,8 +53,8 @@ fn edits(thread: &Thread<'_>, kind: EditKind) -> Vec<komado_core::journal::Edit>
     all.collect()
 }
 
-fn asked_for_summaries(talk: &Talk) -> Vec<Seen> {
-    let is_one = |seen: &Seen| {
+fn asked_for_summaries(talk: &Talk) -> Vec<SeenRequest> {
+    let is_one = |seen: &SeenRequest| {
         let body = String::from_utf8_lossy(&seen.body);
         body.contains("summary></summary>") || body.contains("&lt;summary&gt;")
     };
@@ -110,8 +114,8 @@ fn where_the_provider_has_the_conversation_cached_the_question_stands_behind_it(
 #[test]
 fn a_model_that_fails_leaves_everything_as_it_was_and_the_digest_stands_in() {
     let talk = talk(Dialect::Chat);
-    let mut broken = Step::fail(400, Some(r#"{"error":{"message":"no such model"}}"#)).always();
-    broken.when = When { is_summary: Some(true), ..When::default() };
+    let mut broken = ScriptStep::fail(400, Some(r#"{"error":{"message":"no such model"}}"#)).always();
+    broken.when = StepCondition { is_summary: Some(true), ..StepCondition::default() };
     talk.server.add(broken);
     let mut thread = talk.thread();
     converse(&talk, &mut thread, false);

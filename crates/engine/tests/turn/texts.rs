@@ -3,7 +3,7 @@
 use super::kit::{Talk, setup};
 use komado_core::Meter;
 use komado_provider::Dialect;
-use komado_provider::scripted::Options;
+use komado_provider::scripted::ScriptedOptions;
 use std::fmt::Write;
 
 const WINDOW: u64 = 8_192;
@@ -41,8 +41,11 @@ fn lock_file(n: usize) -> String {
 
 /// Says `text` until the window was filled several times over; the server counts with `meter`.
 fn never_complains(meter: Meter, text: fn(usize) -> String) {
-    let talk =
-        Talk::new(Dialect::Chat, WINDOW, Options { window: Some(WINDOW), meter, ..Options::default() });
+    let talk = Talk::new(
+        Dialect::Chat,
+        WINDOW,
+        ScriptedOptions { window: Some(WINDOW), meter, ..ScriptedOptions::default() },
+    );
     let mut thread = talk.thread();
     thread.set_up(setup()).unwrap();
     let (mut sum, mut edits, mut n) = (0, 0, 0);

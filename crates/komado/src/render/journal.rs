@@ -1,18 +1,18 @@
 //! One thread as people see it: what was appended, changed, answered, found again, and read of a long output.
 
 use super::window::gauge;
-use super::{Listed, Render, address, each};
-use crate::paper::{Ink, Paper, count, number, say, table};
+use super::{Render, RenderList, address, each};
+use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::width as width_of;
-use komado_ops::ask::Answered;
-use komado_ops::journal::{Appended, Redacted};
-use komado_ops::output::{Output, Reading};
+use komado_ops::ask::AskResult;
+use komado_ops::journal::{Appended, RedactionReport};
+use komado_ops::output::{LongOutput, OutputExcerpt};
 use komado_ops::recall::Recalled;
-use komado_ops::{Changed, Outcome, Page};
+use komado_ops::{ChangedView, OpResult, ResultPage};
 use std::ops::Range;
 
 impl Render for Appended {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         self.seqs.iter().try_for_each(|seq| paper.line(seq.to_string()))?;
         paper.flush()?;
         let gauge = gauge(paper, &(&self.weight).into(), self.window, 24);
@@ -23,8 +23,8 @@ impl Render for Appended {
     }
 }
 
-impl Render for Redacted {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for RedactionReport {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let (lines, outputs) = (count(self.entries, "line"), count(self.blobs, "output"));
         paper.line(format!("changed {lines} of the journal and {outputs}"))?;
         say("undo: none; the entries say when and why");
@@ -32,8 +32,8 @@ impl Render for Redacted {
     }
 }
 
-impl Render for Changed {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for ChangedView {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("@{} {}", self.seq, self.what))?;
         say(format!("window: {} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
         if let Some(undo) = &self.undo {
@@ -44,8 +44,8 @@ impl Render for Changed {
 }
 
 /// An answer was printed as it came; what is left to say is which calls wait, and how they are answered.
-impl Render for Answered {
-    fn text(&self, _: &mut Paper) -> Outcome {
+impl Render for AskResult {
+    fn text(&self, _: &mut CliOutput) -> OpResult {
         for call in &self.calls {
             say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
         }
@@ -60,8 +60,8 @@ impl Render for Answered {
     }
 }
 
-impl Listed for Output {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for LongOutput {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
             say("no output is too long to be shown; @SEQ reads any entry");
             return Ok(());
@@ -77,21 +77,21 @@ impl Listed for Output {
     }
 }
 
-impl Render for Reading {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for OutputExcerpt {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.text)
     }
 }
 
 /// Prints results; over several sessions each says in which.
-pub(crate) fn print(paper: &mut Paper, found: &Page<Recalled>, names_session: bool) -> Outcome {
+pub(crate) fn print(paper: &mut CliOutput, found: &ResultPage<Recalled>, names_session: bool) -> OpResult {
     match paper.json {
         true => each(paper, &found.items),
         false => found.items.iter().try_for_each(|one| tell(paper, one, names_session)),
     }
 }
 
-fn tell(paper: &mut Paper, found: &Recalled, names_session: bool) -> Outcome {
+fn tell(paper: &mut CliOutput, found: &Recalled, names_session: bool) -> OpResult {
     let full = &found.address;
     let place = if names_session { full.as_str() } else { &full[found.session.len()..] };
     let mut about = vec![found.role.to_owned()];
@@ -99,7 +99,7 @@ fn tell(paper: &mut Paper, found: &Recalled, names_session: bool) -> Outcome {
     about.push(found.timestamp.chars().take(16).collect::<String>().replace('T', " "));
     about.extend(found.in_output.then(|| "in the whole output".to_owned()));
     about.extend(found.hidden.then(|| "not in the view".to_owned()));
-    let heading = format!("{} {}", paper.ink(Ink::Bold, place), paper.ink(Ink::Dim, &about.join(" · ")));
+    let heading = format!("{} {}", paper.ink(Style::Bold, place), paper.ink(Style::Dim, &about.join(" · ")));
     paper.line(heading)?;
     for (text, marks) in wrap(&found.snippet, &found.marks, paper.width.saturating_sub(4)) {
         let text = highlighted(paper, &text, &marks);
@@ -108,16 +108,16 @@ fn tell(paper: &mut Paper, found: &Recalled, names_session: bool) -> Outcome {
     for beside in &found.around {
         let text = format!("    @{} {}: {}", beside.seq, beside.role, beside.snippet);
         let text = wrap(&text, &[], paper.width.saturating_sub(1)).into_iter().next().unwrap_or_default().0;
-        paper.line(paper.ink(Ink::Dim, &text))?;
+        paper.line(paper.ink(Style::Dim, &text))?;
     }
     Ok(())
 }
 
 /// A piece of a text and the marks in it.
-pub(crate) type Piece = (String, Vec<Range<usize>>);
+pub(crate) type MarkedLine = (String, Vec<Range<usize>>);
 
 /// The text in lines of at most `width` columns, each with its own marks.
-pub(crate) fn wrap(text: &str, marks: &[Range<usize>], width: usize) -> Vec<Piece> {
+pub(crate) fn wrap(text: &str, marks: &[Range<usize>], width: usize) -> Vec<MarkedLine> {
     let mut lines = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -145,12 +145,12 @@ fn line_end(text: &str, start: usize, width: usize) -> usize {
     text.len()
 }
 
-fn highlighted(paper: &Paper, text: &str, marks: &[Range<usize>]) -> String {
+fn highlighted(paper: &CliOutput, text: &str, marks: &[Range<usize>]) -> String {
     let mut out = String::new();
     let mut at = 0;
     for mark in marks {
         out.push_str(&text[at..mark.start]);
-        out.push_str(&paper.ink(Ink::Yellow, &text[mark.clone()]));
+        out.push_str(&paper.ink(Style::Yellow, &text[mark.clone()]));
         at = mark.end;
     }
     out + &text[at..]

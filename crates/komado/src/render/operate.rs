@@ -1,24 +1,24 @@
 //! What operators look at: models and what was learned about them, settings, keys, checks of the store, replays.
 
-use super::{Listed, Render, columns, each, or_dash, seconds};
-use crate::paper::{Ink, Paper, count, number, say, table};
+use super::{Render, RenderList, columns, each, or_dash, seconds};
+use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
-use komado_engine::replay::Report;
-use komado_ops::config::Settings;
-use komado_ops::doctor::{Checked, Finding, StoreHealth};
+use komado_engine::replay::ReplayReport;
+use komado_ops::config::ShownSettings;
+use komado_ops::doctor::{CheckFinding, CheckResult, StoreHealth};
 use komado_ops::key::file::Sees;
 use komado_ops::key::{Added, KeyRow, Revoked};
-use komado_ops::model::{Difference, Forgotten, Learned, Model, ModelChange, Updated};
-use komado_ops::replay::{Figures, Replayed};
-use komado_ops::{Exit, Fault, Outcome, Page};
-use komado_provider::overflow::{Remedy, Verdict};
+use komado_ops::model::{ForgottenLesson, Learned, ListedModel, ModelChange, ModelDifference, Updated};
+use komado_ops::replay::{ReplayFigures, Replayed};
+use komado_ops::{FaultKind, OpFault, OpResult, ResultPage};
+use komado_provider::overflow::{OverflowVerdict, Remedy};
 use std::path::Path;
 
 /// So many changes are told one by one.
 const TOLD: usize = 10;
 
-impl Listed for Model {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for ListedModel {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let heading =
             ["window", "input", "output", "$ in", "$ out", "$ cached", "source", "provider", "model"];
         columns(paper, heading, &[0, 1, 2, 3, 4, 5], page.items.iter().map(cells))?;
@@ -27,7 +27,7 @@ impl Listed for Model {
     }
 }
 
-fn cells(model: &Model) -> [String; 9] {
+fn cells(model: &ListedModel) -> [String; 9] {
     [
         number(model.context),
         number(model.input_limit),
@@ -41,9 +41,9 @@ fn cells(model: &Model) -> [String; 9] {
     ]
 }
 
-impl Render for Model {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        paper.line(paper.ink(Ink::Bold, &format!("{}/{}", self.provider, self.id)))?;
+impl Render for ListedModel {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
+        paper.line(paper.ink(Style::Bold, &format!("{}/{}", self.provider, self.id)))?;
         let tokens =
             |n: Option<u64>| n.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", number(n)));
         let lines = [
@@ -57,7 +57,7 @@ impl Render for Model {
     }
 }
 
-fn price(model: &Model) -> String {
+fn price(model: &ListedModel) -> String {
     let Some(price) = model.price else { return "not known".to_owned() };
     let more = |name: &str, amount: Option<f64>| {
         amount.map(|amount| format!(", {name} {amount}")).unwrap_or_default()
@@ -71,8 +71,8 @@ fn price(model: &Model) -> String {
     )
 }
 
-impl Listed for Learned {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for Learned {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
             say("nothing was learned yet");
             return Ok(());
@@ -87,15 +87,15 @@ impl Listed for Learned {
     }
 }
 
-impl Listed for Forgotten {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for ForgottenLesson {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let line = |one: &Self| format!("forgot what was learned about {}", one.forgotten);
         page.items.iter().try_for_each(|one| paper.line(line(one)))
     }
 }
 
 impl Render for Updated {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!(
             "{}: {} new, {} changed, {} as before",
             count(self.rows, "model"),
@@ -117,18 +117,21 @@ impl Render for Updated {
 fn told(change: &ModelChange) -> String {
     let tokens = |n: &Option<u64>| n.map_or_else(|| "none".to_owned(), number);
     let differences = change.differences.iter().map(|difference| match difference {
-        Difference::Tokens { name, before, after } => {
+        ModelDifference::Tokens { name, before, after } => {
             format!("{name} {} → {}", tokens(before), tokens(after))
         }
-        Difference::Price => "price".to_owned(),
+        ModelDifference::Price => "price".to_owned(),
     });
     format!("{}: {}", change.model, differences.collect::<Vec<_>>().join(", "))
 }
 
-impl Render for Verdict {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        let (ink, title) =
-            if self.overflow { (Ink::Yellow, "overflow of the window") } else { (Ink::Bold, "no overflow") };
+impl Render for OverflowVerdict {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
+        let (ink, title) = if self.overflow {
+            (Style::Yellow, "overflow of the window")
+        } else {
+            (Style::Bold, "no overflow")
+        };
         paper.line(paper.ink(ink, title))?;
         let sizes = [("limit", self.limit), ("sent", self.actual), ("answer asked for", self.output)];
         for (name, size) in sizes {
@@ -148,8 +151,8 @@ impl Render for Verdict {
     }
 }
 
-impl Render for Settings {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for ShownSettings {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         if let Some(table) = &self.reference {
             return paper.line(table.trim_end());
         }
@@ -157,13 +160,13 @@ impl Render for Settings {
         for one in &self.items {
             let first = tamed(one.value.lines().next().unwrap_or_default());
             let more = if one.value.lines().count() > 1 { " …" } else { "" };
-            let origin = paper.ink(Ink::Dim, &tamed(&one.origin));
+            let origin = paper.ink(Style::Dim, &tamed(&one.origin));
             paper.line(format!("{:<44} {first}{more}  {origin}", tamed(&one.key)))?;
         }
         Ok(())
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         match self.reference {
             Some(_) => self.text(paper),
             None => {
@@ -174,7 +177,7 @@ impl Render for Settings {
     }
 }
 
-fn say_file(settings: &Settings) {
+fn say_file(settings: &ShownSettings) {
     say(match (&settings.file, &settings.left_out) {
         (Some(path), _) => format!("settings file: {path}"),
         (None, Some(left_out)) => format!("settings file: none is used below; {left_out}"),
@@ -182,8 +185,8 @@ fn say_file(settings: &Settings) {
     });
 }
 
-impl Render for Checked {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for CheckResult {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         tell_rebuilt(self);
         self.items.iter().flat_map(lines).try_for_each(|line| paper.line(line))?;
         let counts = &self.counts;
@@ -196,34 +199,34 @@ impl Render for Checked {
         Ok(())
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         tell_rebuilt(self);
         each(paper, &self.items)?;
         paper.json(&self.counts)
     }
 
-    fn fault(&self) -> Outcome {
+    fn fault(&self) -> OpResult {
         match (self.counts.unreadable, self.counts.unreadable_jobs) {
             (0, 0) => Ok(()),
-            (0, _) => Err(Fault::new(Exit::Failed, "the queue has what cannot be read; see above")),
-            _ => Err(Fault::new(Exit::Failed, "some sessions cannot be read; see above")),
+            (0, _) => Err(OpFault::new(FaultKind::Failed, "the queue has what cannot be read; see above")),
+            _ => Err(OpFault::new(FaultKind::Failed, "some sessions cannot be read; see above")),
         }
     }
 }
 
-fn tell_rebuilt(checked: &Checked) {
+fn tell_rebuilt(checked: &CheckResult) {
     if let Some(rows) = checked.rebuilt {
         say(format!("tasks.db made again from the folders: {}", count(rows, "session")));
     }
 }
 
-fn lines(finding: &Finding) -> Vec<String> {
+fn lines(finding: &CheckFinding) -> Vec<String> {
     match finding {
-        Finding::Store { store } => of_store(store),
-        Finding::Repaired { finding } => vec![finding.clone()],
-        Finding::Session { session, error } => vec![format!("{session}: {error}")],
-        Finding::Queue { queue } => vec![format!("the queue cannot be read: {}", queue.error)],
-        Finding::Job { job, task, finding, error } => {
+        CheckFinding::Store { store } => of_store(store),
+        CheckFinding::Repaired { finding } => vec![finding.clone()],
+        CheckFinding::Session { session, error } => vec![format!("{session}: {error}")],
+        CheckFinding::Queue { queue } => vec![format!("the queue cannot be read: {}", queue.error)],
+        CheckFinding::Job { job, task, finding, error } => {
             finding.iter().chain(error).map(|why| format!("{job} ({task}): {why}")).collect()
         }
     }
@@ -248,7 +251,7 @@ fn of_store(StoreHealth { vitals, round_trip_ms }: &StoreHealth) -> Vec<String> 
 }
 
 impl Render for Added {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.key)?;
         let (name, user) = (&self.row.name, or_dash(self.row.user.as_ref()));
         say(format!("key {name} of user {user}: shown this once, and kept as a digest only"));
@@ -260,8 +263,8 @@ impl Render for Added {
     }
 }
 
-impl Listed for KeyRow {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for KeyRow {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
             return paper.line("no keys: only this machine is served");
         }
@@ -271,7 +274,7 @@ impl Listed for KeyRow {
 }
 
 impl Render for Revoked {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("revoked {}", self.name))?;
         if self.left == 0 {
             say("that was the last one: programs on this machine need none now, and others are not served");
@@ -298,8 +301,8 @@ fn key_cells(key: &KeyRow) -> [String; 7] {
 }
 
 impl Render for Replayed {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        let Figures { window, preset, report: sum, .. } = &self.sum;
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
+        let ReplayFigures { window, preset, report: sum, .. } = &self.sum;
         paper.line(format!(
             "{} conversations, window {}, usable {}, preset {preset}",
             number(self.items.len() as u64),
@@ -324,21 +327,23 @@ impl Render for Replayed {
         sum.refused_why.iter().try_for_each(|why| paper.line(format!("the first that was refused: {why}")))
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)?;
         paper.json(&self.sum)
     }
 
-    fn fault(&self) -> Outcome {
+    fn fault(&self) -> OpResult {
         match &self.failed {
-            Some(first) => Err(Fault::new(first.exit(), first.message())),
+            Some(first) => Err(OpFault::new(first.exit(), first.message())),
             None if self.sum.report.is_clean() => Ok(()),
-            None => Err(Fault::new(Exit::Failed, "a promise did not hold; the figures above say which")),
+            None => {
+                Err(OpFault::new(FaultKind::Failed, "a promise did not hold; the figures above say which"))
+            }
         }
     }
 }
 
-fn row(Figures { file, report: r, .. }: &Figures) -> Vec<String> {
+fn row(ReplayFigures { file, report: r, .. }: &ReplayFigures) -> Vec<String> {
     let name = file
         .as_deref()
         .map_or("all".into(), |file| Path::new(file).file_stem().unwrap_or_default().to_string_lossy());
@@ -357,7 +362,7 @@ fn row(Figures { file, report: r, .. }: &Figures) -> Vec<String> {
 }
 
 /// Everything that should not be.
-fn faults(r: &Report) -> u64 {
+fn faults(r: &ReplayReport) -> u64 {
     let lost = u64::from(r.unrecoverable_bytes > 0);
     r.over_window + r.invalid + r.breaks_without_edit + r.not_restored + r.refused + lost
 }
@@ -365,17 +370,17 @@ fn faults(r: &Report) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use komado_store::Vitals;
+    use komado_store::StoreHealthFigures;
 
     #[test]
     fn what_the_store_does_not_know_is_left_out() {
-        let vitals = Vitals {
+        let vitals = StoreHealthFigures {
             kind: "redis",
             place: "cache:6379".to_owned(),
             durability: "outlives its process".to_owned(),
             may_lose: true,
             sessions: Some(3),
-            ..Vitals::default()
+            ..StoreHealthFigures::default()
         };
         assert_eq!(
             of_store(&StoreHealth { vitals, round_trip_ms: 1.23 }),

@@ -1,16 +1,16 @@
 //! Sessions and users: those that were made, listed, ended, removed and counted; what users said, and how they talk.
 
-use super::{Listed, Render, columns, each, or_dash, seconds};
-use crate::paper::{Ink, Paper, count, number, say, table};
+use super::{Render, RenderList, columns, each, or_dash, seconds};
+use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
-use komado_engine::user::{Habits, Share, User};
-use komado_ops::page::Page;
-use komado_ops::session::{Cleaned, Entered, Imported, Made, SessionRow, Stats};
-use komado_ops::user::{Spoken, StandingSession};
-use komado_ops::{Exit, Fault, Outcome};
+use komado_engine::user::{Habits, NameCount, UserSummary};
+use komado_ops::page::ResultPage;
+use komado_ops::session::{CleanedSessions, Imported, NewSession, SessionRow, StateChange, Stats};
+use komado_ops::user::{StandingSession, UserMessage};
+use komado_ops::{FaultKind, OpFault, OpResult};
 
-impl Render for Made {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for NewSession {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.session)?;
         match self.window {
             Some(window) => {
@@ -26,8 +26,8 @@ impl Render for Made {
     }
 }
 
-impl Listed for SessionRow {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for SessionRow {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
             return paper.fit("no sessions");
         }
@@ -57,15 +57,15 @@ fn row(session: &SessionRow) -> [String; 9] {
 }
 
 impl Render for Imported {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.session)?;
         say(format!("next: komado context {}", self.session));
         Ok(())
     }
 }
 
-impl Render for Entered {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for StateChange {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} is {}", self.session, self.status.name()))?;
         if !self.aborted.is_empty() {
             say(format!("child threads aborted with it: {}", self.aborted.join(", ")));
@@ -77,8 +77,8 @@ impl Render for Entered {
     }
 }
 
-impl Render for Cleaned {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for CleanedSessions {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let verb = verb(self);
         for one in &self.items {
             let id = &one.session;
@@ -92,25 +92,25 @@ impl Render for Cleaned {
         Ok(())
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)?;
         tell(self);
         Ok(())
     }
 
-    fn fault(&self) -> Outcome {
+    fn fault(&self) -> OpResult {
         match self.failures() {
             0 => Ok(()),
             n => {
                 let sessions = count(n, "session");
-                Err(Fault::new(Exit::Failed, format!("{sessions} could not be removed; see above")))
+                Err(OpFault::new(FaultKind::Failed, format!("{sessions} could not be removed; see above")))
             }
         }
     }
 }
 
 /// What a clean-up tells beside its rows.
-fn tell(cleaned: &Cleaned) {
+fn tell(cleaned: &CleanedSessions) {
     let sessions = cleaned.items.len() as u64 - cleaned.failures();
     let (when, outputs) = (count(u64::from(cleaned.days), "day"), count(cleaned.outputs, "output"));
     let what = count(sessions, "session");
@@ -120,20 +120,20 @@ fn tell(cleaned: &Cleaned) {
     }
 }
 
-fn verb(cleaned: &Cleaned) -> &'static str {
+fn verb(cleaned: &CleanedSessions) -> &'static str {
     if cleaned.dry_run { "would remove" } else { "removed" }
 }
 
 impl Render for Stats {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let states: Vec<String> =
             self.by_status.iter().map(|(state, n)| format!("{state} {}", number(*n))).collect();
         let states = if states.is_empty() { "no sessions".into() } else { states.join(", ") };
-        paper.line(format!("{}  {states}", paper.ink(Ink::Bold, "sessions")))?;
+        paper.line(format!("{}  {states}", paper.ink(Style::Bold, "sessions")))?;
         let minutes = self.avg_minutes.map_or_else(|| "-".into(), |m| format!("{m:.1} minutes"));
         let mean = self.average_tokens.map_or_else(|| "-".into(), |t| number(t.round() as u64));
         let total = number(self.total_tokens);
-        let head = paper.ink(Ink::Bold, "completed");
+        let head = paper.ink(Style::Bold, "completed");
         paper.line(format!("{head}  mean time {minutes}, tokens {total} in all, {mean} on average"))?;
         let users = self.by_user.iter().map(|n| vec![n.user.clone(), n.status.clone(), number(n.count)]);
         let running = self
@@ -151,7 +151,7 @@ impl Render for Stats {
 }
 
 /// A table below others; none where it would be empty.
-fn section(paper: &mut Paper, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Outcome {
+fn section(paper: &mut CliOutput, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) -> OpResult {
     let heading = heading.iter().map(|cell| (*cell).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     if rows.len() == 1 {
@@ -164,8 +164,8 @@ fn section(paper: &mut Paper, heading: &[&str], rows: impl Iterator<Item = Vec<S
 /// Bars of the hours, from few to many.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-impl Listed for User {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for UserSummary {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let heading = ["user", "sessions", "tokens", "first seen", "last seen"];
         let rows = page.items.iter().map(|user| {
             let (first, last) = (seconds(&user.first_seen), seconds(&user.last_seen));
@@ -179,8 +179,8 @@ impl Listed for User {
     }
 }
 
-impl Listed for Spoken {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for UserMessage {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         for Self { spoken, .. } in &page.items {
             let place = &spoken.place;
             let at = tamed(&seconds(&place.timestamp));
@@ -193,7 +193,7 @@ impl Listed for Spoken {
 }
 
 impl Render for StandingSession {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let row = &self.session;
         paper.line(&row.id)?;
         let what = if self.made { "made" } else { "there since" };
@@ -206,8 +206,8 @@ impl Render for StandingSession {
 }
 
 impl Render for Habits {
-    fn text(&self, paper: &mut Paper) -> Outcome {
-        paper.line(paper.ink(Ink::Bold, &tamed(&self.user)))?;
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
+        paper.line(paper.ink(Style::Bold, &tamed(&self.user)))?;
         lines(self).into_iter().try_for_each(|line| paper.fit(&line))
     }
 }
@@ -255,7 +255,7 @@ fn lines(habits: &Habits) -> Vec<String> {
     lines
 }
 
-fn shares(all: &[Share]) -> String {
+fn shares(all: &[NameCount]) -> String {
     all.iter()
         .map(|share| format!("{} {}", tamed(&share.name), number(share.count)))
         .collect::<Vec<_>>()

@@ -1,12 +1,12 @@
 //! Tasks that were queued, listed, shown and changed; playbooks that were checked, drawn and followed.
 
 use super::{Render, each};
-use crate::paper::{Paper, count, number, say, table};
+use crate::cli_output::{CliOutput, count, number, say, table};
 use komado_core::notation::{tamed, width};
-use komado_ops::Outcome;
+use komado_ops::OpResult;
 use komado_ops::playbook::{CheckedPlaybooks, DrawnPlaybook, RanPlaybook};
 use komado_ops::task::{
-    AddedTasks, FetchedTasks, QueuedTask, TaskChanged, TaskDetails, TaskRow, TaskState, Tasks,
+    AddedTasks, FetchedTasks, QueuedTask, TaskChanged, TaskDetails, TaskList, TaskRow, TaskState,
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const KEY: usize = 24;
 const TITLE: usize = 8;
 
 impl Render for QueuedTask {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.session)?;
         say(format!("undo: {}", self.undo));
         Ok(())
@@ -24,17 +24,17 @@ impl Render for QueuedTask {
 }
 
 impl Render for AddedTasks {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         self.items.iter().try_for_each(|task| task.text(paper))
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)
     }
 }
 
 impl Render for FetchedTasks {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for new in &self.queued {
             paper.line(format!("{} {}", new.session, new.task))?;
         }
@@ -49,15 +49,15 @@ pub(crate) fn counted(fetched: &FetchedTasks) -> String {
 }
 
 impl Render for TaskChanged {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} {}", self.session, self.what))?;
         self.undo.iter().for_each(|undo| say(format!("undo: {undo}")));
         Ok(())
     }
 }
 
-impl Render for Tasks {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for TaskList {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let tasks = &self.page.items;
         if tasks.is_empty() {
             return paper.line(if self.all { "no tasks" } else { "no tasks; --all lists those that ended" });
@@ -74,7 +74,7 @@ impl Render for Tasks {
         table(&rows, &[2, 3]).into_iter().try_for_each(|line| paper.fit(&line))
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.page.items)
     }
 }
@@ -129,7 +129,7 @@ fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<I
 }
 
 impl Render for TaskDetails {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for (name, value) in lines(self) {
             paper.line(format!("{name:<9} {}", tamed(&value)))?;
         }
@@ -175,7 +175,7 @@ fn lines(task: &TaskDetails) -> Vec<(&'static str, String)> {
 }
 
 impl Render for CheckedPlaybooks {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for one in &self.items {
             let file = &one.file;
             if let (Some(name), Some(nodes)) = (&one.name, one.nodes) {
@@ -189,19 +189,19 @@ impl Render for CheckedPlaybooks {
         Ok(())
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)
     }
 }
 
 impl Render for DrawnPlaybook {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.text)
     }
 }
 
 impl Render for RanPlaybook {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         say(format!("ended at {}", self.node));
         // What the model said last was printed as it came.
         match self.vars.get("last").and_then(Value::as_str) == Some(self.result.as_str()) {

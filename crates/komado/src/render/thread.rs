@@ -1,14 +1,14 @@
 //! Threads as people see them: what was started, ended and told, and what is next.
 
 use super::window::{gauge, share_line, share_seen};
-use super::{Listed, Render, address, columns, or_dash};
-use crate::paper::{Ink, Paper, clip, count, number, say};
+use super::{Render, RenderList, address, columns, or_dash};
+use crate::cli_output::{CliOutput, Style, clip, count, number, say};
 use komado_core::notation::{tamed, width};
-use komado_ops::Outcome;
-use komado_ops::page::Page;
+use komado_ops::OpResult;
+use komado_ops::page::ResultPage;
 use komado_ops::thread::{
-    Balanced, Chronicle, ChronicleEntry, Ended, Forked, HowEnded, Ran, Resumed, Started, ThreadRow,
-    ThreadTree, Told, TreeThread, WindowShare, WrittenChronicle,
+    Balanced, ChronicleEntry, EndedThread, Forked, HowEnded, Ran, Resumed, Started, TellResult,
+    ThreadChronicle, ThreadRow, ThreadTree, TreeThread, WindowShare, WrittenChronicle,
 };
 
 /// How a window is shared out.
@@ -17,7 +17,7 @@ fn say_window(window: u64, share: &WindowShare) {
 }
 
 impl Render for Forked {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.address)?;
         if let Some(base) = &self.base {
             say(format!("shares everything up to @{}; the thread it left is as it was", base.seq));
@@ -27,8 +27,8 @@ impl Render for Forked {
     }
 }
 
-impl Listed for ThreadRow {
-    fn list(page: &Page<Self>, paper: &mut Paper) -> Outcome {
+impl RenderList for ThreadRow {
+    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let heading = ["thread", "status", "started at", "goes on from", "entries", "tokens", "label"];
         let rows = page.items.iter().map(|one| {
             [
@@ -46,7 +46,7 @@ impl Listed for ThreadRow {
 }
 
 impl Render for Started {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let address = &self.address;
         paper.line(address)?;
         self.share.iter().for_each(|share| say_window(self.window, share));
@@ -56,8 +56,8 @@ impl Render for Started {
     }
 }
 
-impl Render for Ended {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for EndedThread {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} is {}", address(&self.session, &self.thread), self.how.status))?;
         beside(&self.how);
         Ok(())
@@ -65,7 +65,7 @@ impl Render for Ended {
 }
 
 impl Render for Ran {
-    fn text(&self, _: &mut Paper) -> Outcome {
+    fn text(&self, _: &mut CliOutput) -> OpResult {
         say(format!("{} is completed", address(&self.answered.session, &self.answered.thread)));
         beside(&self.how);
         Ok(())
@@ -94,13 +94,13 @@ fn beside(ended: &HowEnded) {
 }
 
 /// Which entries a chronicle tells of.
-fn covers(chronicle: &Chronicle) -> String {
+fn covers(chronicle: &ThreadChronicle) -> String {
     let [from, to] = chronicle.covers;
     format!("@{from}..{to}{}", if chronicle.partial { " (partial)" } else { "" })
 }
 
 impl Render for Resumed {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let name = address(&self.session, &self.thread);
         paper.line(format!("{name} is active"))?;
         if let Some(share) = &self.share {
@@ -113,8 +113,8 @@ impl Render for Resumed {
     }
 }
 
-impl Render for Told {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for TellResult {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("@{} told {}", self.seq, self.to))?;
         say(format!("{} hears it before its next request; what was told cannot be taken back", self.to));
         say(format!("next: komado ask {} \"…\"", address(&self.session, &self.to)));
@@ -123,7 +123,7 @@ impl Render for Told {
 }
 
 impl Render for Balanced {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for one in &self.entries {
             paper.line(format!("@{} {} has a new share", one.seq, one.thread))?;
         }
@@ -137,7 +137,7 @@ impl Render for Balanced {
 }
 
 impl Render for ChronicleEntry {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let chronicle = &self.chronicle;
         paper.line(chronicle.text.trim_end())?;
         let by = chronicle.by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default();
@@ -147,7 +147,7 @@ impl Render for ChronicleEntry {
 }
 
 impl Render for WrittenChronicle {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let ChronicleEntry { seq, chronicle, .. } = &self.entry;
         paper.line(format!("@{seq} chronicle of {}", covers(chronicle)))?;
         self.declined.iter().for_each(|why| say(format!("komado: no chronicle by a model: {why}")));
@@ -165,18 +165,18 @@ const NAMES: std::ops::Range<usize> = 12..48;
 
 /// The tree as a picture: a line for each thread, its gauge and its share while it is open, what it did once it has ended.
 impl Render for ThreadTree {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let size = match self.window {
             Some(window) => format!("window {}", number(window)),
             None => "the window is not set".into(),
         };
         let size = clip(&size, paper.width.saturating_sub(width(&self.session) + 2));
-        let heading = format!("{}  {size}", paper.ink(Ink::Bold, &self.session));
+        let heading = format!("{}  {size}", paper.ink(Style::Bold, &self.session));
         paper.line(heading.trim_end())?;
         let columns = below(self, None).map(|one| widest(self, one, 0)).max().unwrap_or(0);
         // On narrow paper a name takes half of it: what became of the thread is to be read, too.
         let most = NAMES.end.min(paper.width / 2).max(NAMES.start);
-        let mut sketch = Sketch { paper, tree: self, columns: columns.clamp(NAMES.start, most) };
+        let mut sketch = TreeDrawing { paper, tree: self, columns: columns.clamp(NAMES.start, most) };
         below(self, None).try_for_each(|one| sketch.thread(one, "", "", ""))
     }
 }
@@ -200,15 +200,15 @@ fn name(one: &TreeThread) -> String {
     if label.is_empty() { one.thread.clone() } else { format!("{}  {label}", one.thread) }
 }
 
-struct Sketch<'a> {
-    paper: &'a mut Paper,
+struct TreeDrawing<'a> {
+    paper: &'a mut CliOutput,
     tree: &'a ThreadTree,
     columns: usize,
 }
 
-impl Sketch<'_> {
+impl TreeDrawing<'_> {
     /// A thread and those below it; `indent` stands before all its lines, `branch` before the first, `stem` before the rest.
-    fn thread(&mut self, one: &TreeThread, indent: &str, branch: &str, stem: &str) -> Outcome {
+    fn thread(&mut self, one: &TreeThread, indent: &str, branch: &str, stem: &str) -> OpResult {
         self.first(one, &format!("{indent}{branch}"))?;
         let children: Vec<&TreeThread> = below(self.tree, Some(&one.thread)).collect();
         let below = format!("{indent}{stem}");
@@ -220,10 +220,10 @@ impl Sketch<'_> {
         if let Some(chronicle) = &one.chronicle {
             let line = tamed(chronicle.headline());
             let mark = if chronicle.partial { "(partial) " } else { "" };
-            self.line(&rest, Ink::Dim, &format!("{mark}{line}"))?;
+            self.line(&rest, Style::Dim, &format!("{mark}{line}"))?;
         }
         if !one.anchored {
-            self.line(&rest, Ink::Yellow, "its parent was rewound to before it began")?;
+            self.line(&rest, Style::Yellow, "its parent was rewound to before it began")?;
         }
         let last = children.len().saturating_sub(1);
         children.into_iter().enumerate().try_for_each(|(n, child)| match n == last {
@@ -233,7 +233,7 @@ impl Sketch<'_> {
     }
 
     /// Name, state, share, messages.
-    fn first(&mut self, one: &TreeThread, before: &str) -> Outcome {
+    fn first(&mut self, one: &TreeThread, before: &str) -> OpResult {
         let room = self.columns.saturating_sub(width(before));
         let name = clip(&name(one), room);
         let gap = " ".repeat(room.saturating_sub(width(&name)));
@@ -244,25 +244,25 @@ impl Sketch<'_> {
         let status = clip(&format!("{:<9}", one.status), paper.width.saturating_sub(taken));
         let facts = clip(&facts(one), paper.width.saturating_sub(taken + width(&status) + 2));
         let status = paper.ink(ink(one.status), &status);
-        let line = format!("{before}{}{label}{gap}  {status}  {facts}", paper.ink(Ink::Bold, id));
+        let line = format!("{before}{}{label}{gap}  {status}  {facts}", paper.ink(Style::Bold, id));
         paper.line(line.trim_end())
     }
 
     /// How full it is, and of whose window.
-    fn fill(&mut self, one: &TreeThread, rest: &str) -> Outcome {
+    fn fill(&mut self, one: &TreeThread, rest: &str) -> OpResult {
         let window = one.share.as_ref().map(|share| share.window).or(self.tree.window);
         let window = window.map(|window| u32::try_from(window).unwrap_or(u32::MAX));
         let cells = cells(self.paper, rest, one.context_tokens, window);
         let gauge = gauge(self.paper, &one.parts, window, cells);
         self.paper.line(format!("{rest}{gauge}"))?;
         match &one.share {
-            Some(share) => self.line(rest, Ink::Dim, &share_line(share)),
+            Some(share) => self.line(rest, Style::Dim, &share_line(share)),
             None => Ok(()),
         }
     }
 
     /// A line below the first one, cut where the paper ends.
-    fn line(&mut self, rest: &str, ink: Ink, text: &str) -> Outcome {
+    fn line(&mut self, rest: &str, ink: Style, text: &str) -> OpResult {
         let text = clip(text, self.paper.width.saturating_sub(width(rest)));
         let text = self.paper.ink(ink, &text);
         self.paper.line(format!("{rest}{text}"))
@@ -288,16 +288,16 @@ fn is_open(one: &TreeThread) -> bool {
 }
 
 /// Cells for which there is room beside the numbers.
-fn cells(paper: &Paper, rest: &str, tokens: u64, window: Option<u32>) -> usize {
+fn cells(paper: &CliOutput, rest: &str, tokens: u64, window: Option<u32>) -> usize {
     let numbers = number(tokens).len() + window.map_or(0, |window| number(u64::from(window)).len());
     paper.width.saturating_sub(width(rest) + numbers + GAUGE).clamp(1, CELLS)
 }
 
-fn ink(status: &str) -> Ink {
+fn ink(status: &str) -> Style {
     match status {
-        "active" => Ink::Green,
-        "paused" => Ink::Yellow,
-        "aborted" => Ink::Red,
-        _ => Ink::Dim,
+        "active" => Style::Green,
+        "paused" => Style::Yellow,
+        "aborted" => Style::Red,
+        _ => Style::Dim,
     }
 }

@@ -1,18 +1,18 @@
 //! The window as people see it: a gauge and what fills it, edits that were made, and what two moments differ in.
 
 use super::{Render, address, each};
-use crate::paper::{Ink, Paper, count, number, say};
+use crate::cli_output::{CliOutput, Style, count, number, say};
 use komado_core::Span;
-use komado_core::budget::Rule;
+use komado_core::budget::BudgetRule;
 use komado_engine::fit::Resliced;
-use komado_ops::Outcome;
+use komado_ops::OpResult;
 use komado_ops::thread::WindowShare;
-use komado_ops::window::{Condensed, ContextUse, Differences, Fitted, MadeEdit, Parts, Written};
+use komado_ops::window::{Condensed, ContextUse, Differences, FittedWindow, MadeEdit, Parts, SummaryWritten};
 
 impl Render for ContextUse {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         let name = format!("{}/{}@{}", self.session, self.thread, self.seq);
-        paper.line(format!("{}  {}", paper.ink(Ink::Bold, &name), self.status))?;
+        paper.line(format!("{}  {}", paper.ink(Style::Bold, &name), self.status))?;
         let cells = paper.width.saturating_sub(40).clamp(10, 60);
         paper.line(gauge(paper, &self.parts, self.window, cells))?;
         for line in legend(paper, &self.parts) {
@@ -26,8 +26,8 @@ impl Render for ContextUse {
     }
 }
 
-impl Render for Fitted {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+impl Render for FittedWindow {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         if !self.reverted.is_empty() {
             let edits: Vec<String> = self.reverted.iter().map(|seq| format!("@{seq}")).collect();
             paper.line(format!("taken back, since there is room again: {}", edits.join(", ")))?;
@@ -47,8 +47,8 @@ impl Render for Fitted {
         }
         if self.edits.is_empty() && self.slices.is_empty() {
             let nothing = match self.verdict.rule {
-                Rule::Fits => "there is room",
-                Rule::HardGate => "nothing more can leave; the answer has less room than it should",
+                BudgetRule::Fits => "there is room",
+                BudgetRule::HardGate => "nothing more can leave; the answer has less room than it should",
                 _ => "nothing is worth an edit yet",
             };
             let tense = if self.dry_run { "would be" } else { "was" };
@@ -61,10 +61,10 @@ impl Render for Fitted {
 }
 
 impl Render for Condensed {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         match self {
             Self::Given(changed) => changed.text(paper),
-            Self::Written(Written { fitted, .. }) => fitted.text(paper),
+            Self::Written(SummaryWritten { fitted, .. }) => fitted.text(paper),
         }
     }
 }
@@ -94,33 +94,33 @@ fn what(edit: &MadeEdit) -> String {
 }
 
 impl Render for Differences {
-    fn text(&self, paper: &mut Paper) -> Outcome {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for one in &self.items {
-            let (sign, ink) = if one.change == "gone" { ("-", Ink::Red) } else { ("+", Ink::Green) };
+            let (sign, ink) = if one.change == "gone" { ("-", Style::Red) } else { ("+", Style::Green) };
             paper.line(paper.ink(ink, &format!("{sign} {}", one.text)))?;
         }
         say(format!("{} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
         Ok(())
     }
 
-    fn json(&self, paper: &mut Paper) -> Outcome {
+    fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)
     }
 }
 
 /// How each part of a window is drawn, in the order of [`Parts::named`].
-const CELLS: [(char, Ink); 7] = [
-    ('█', Ink::Cyan),
-    ('▚', Ink::Cyan),
-    ('█', Ink::Dim),
-    ('▓', Ink::Green),
-    ('▒', Ink::Yellow),
-    ('░', Ink::Bold),
-    ('■', Ink::Red),
+const CELLS: [(char, Style); 7] = [
+    ('█', Style::Cyan),
+    ('▚', Style::Cyan),
+    ('█', Style::Dim),
+    ('▓', Style::Green),
+    ('▒', Style::Yellow),
+    ('░', Style::Bold),
+    ('■', Style::Red),
 ];
 
 /// One line: a bar, the share used, tokens of the window.
-pub(crate) fn gauge(paper: &Paper, parts: &Parts, window: Option<u32>, cells: usize) -> String {
+pub(crate) fn gauge(paper: &CliOutput, parts: &Parts, window: Option<u32>, cells: usize) -> String {
     let used = parts.tokens();
     let Some(window) = window.map(u64::from) else {
         return format!("{} tokens; the window is not set", number(used));
@@ -128,9 +128,9 @@ pub(crate) fn gauge(paper: &Paper, parts: &Parts, window: Option<u32>, cells: us
     let percent = 100.0 * used as f64 / window as f64;
     let share = format!("{percent:>5.1} %");
     let ink = match percent {
-        p if p > 100.0 => Ink::Red,
-        p if p >= 80.0 => Ink::Yellow,
-        _ => Ink::Green,
+        p if p > 100.0 => Style::Red,
+        p if p >= 80.0 => Style::Yellow,
+        _ => Style::Green,
     };
     let bar = bar(paper, parts, window, cells);
     format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
@@ -150,7 +150,7 @@ pub(crate) fn short_gauge(tokens: u64, window: u64, cells: usize) -> String {
 }
 
 /// The bar: a run of cells for each part, then what is free.
-fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
+fn bar(paper: &CliOutput, parts: &Parts, window: u64, cells: usize) -> String {
     let scale = window.max(parts.tokens()).max(1);
     let mut drawn = String::new();
     let (mut sum, mut filled) = (0u64, 0usize);
@@ -168,9 +168,9 @@ fn bar(paper: &Paper, parts: &Parts, window: u64, cells: usize) -> String {
 }
 
 /// The parts as lines: what, tokens, share of what is used.
-fn legend(paper: &Paper, parts: &Parts) -> Vec<String> {
+fn legend(paper: &CliOutput, parts: &Parts) -> Vec<String> {
     let used = parts.tokens().max(1) as f64;
-    let row = |((name, tokens), (cell, ink)): ((&str, u64), (char, Ink))| {
+    let row = |((name, tokens), (cell, ink)): ((&str, u64), (char, Style))| {
         let share = 100.0 * tokens as f64 / used;
         format!("  {} {name:<18} {:>12}  {share:>5.1} %", paper.ink(ink, &cell.to_string()), number(tokens))
     };
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use komado_core::ThreadId;
     use komado_core::journal::{Ratio, Share, Slice};
-    use komado_engine::share::Portion;
+    use komado_engine::share::ThreadPortion;
 
     #[test]
     fn the_short_gauge_is_as_wide_whatever_it_shows() {
@@ -238,12 +238,12 @@ mod tests {
             chronicle_prompt: None,
             held_by: None,
         };
-        let portion = Portion::new(share, None);
+        let portion = ThreadPortion::new(share, None);
         let told = WindowShare::from(&portion);
         assert_eq!(share_line(&told), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
         assert_eq!(share_seen(&told), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
         assert_eq!((portion.room(), portion.window()), (78_000, 100_000));
-        let small = Portion::new(portion.share.clone(), Some(5_000));
+        let small = ThreadPortion::new(portion.share.clone(), Some(5_000));
         assert_eq!((small.above(), small.room(), small.window()), (22_000, 0, 5_000));
         assert_eq!((told.above[1].share, told.own), (16_000, 64_000));
     }

@@ -3,8 +3,8 @@
 //! There is no script in it, nothing is loaded, and the page forbids itself to. What users typed is escaped wherever it
 //! stands. A chart says in words what it shows; its colours are of the middle, so that they stand on white and on black.
 
-use super::Look;
-use super::section::{Cell, Drawn, Section, sections};
+use super::ReportView;
+use super::section::{ChartKind, ReportCell, ReportSection, sections};
 use super::text::{about, compared, read, unreadable};
 use komado_engine::report::Report;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Writes the page.
-pub(super) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(told: &Report, look: ReportView, out: &mut dyn Write) -> io::Result<()> {
     let (lang, title) = (look.lang, format!("Komado · {}", look.lang.say("report")));
     write!(
         out,
@@ -66,7 +66,7 @@ pub(super) fn write(told: &Report, look: Look, out: &mut dyn Write) -> io::Resul
     out.write_all(b"</main>\n</body>\n</html>\n")
 }
 
-fn part(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn part(section: &ReportSection, look: ReportView, out: &mut dyn Write) -> io::Result<()> {
     let title = escaped(look.lang.say(section.name));
     writeln!(out, "<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{title}</h2>", section.name)?;
     if section.rows.is_empty() {
@@ -80,7 +80,7 @@ fn part(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</section>")
 }
 
-fn table(section: &Section, title: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn table(section: &ReportSection, title: &str, look: ReportView, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">")?;
     writeln!(out, "<table>\n<caption>{title}</caption>\n<thead><tr>")?;
     let class = |at: usize| if section.rows[0][at].is_number() { " class=\"n\"" } else { "" };
@@ -112,9 +112,9 @@ const MOST: usize = 20;
 const NAME: usize = 22;
 
 /// Draws a table, where there is something to draw.
-fn chart(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn chart(section: &ReportSection, look: ReportView, out: &mut dyn Write) -> io::Result<()> {
     let Some((at, drawn)) = section.drawn else { return Ok(()) };
-    let rows: Vec<(String, &Cell)> = compared(section)
+    let rows: Vec<(String, &ReportCell)> = compared(section)
         .map(|row| (row[0].shown(), &row[at]))
         .filter(|(name, _)| !name.is_empty())
         .collect();
@@ -124,8 +124,8 @@ fn chart(section: &Section, look: Look, out: &mut dyn Write) -> io::Result<()> {
     }
     let title = format!("{}: {}", look.lang.say(section.name), look.lang.say(section.columns[at]));
     match drawn {
-        Drawn::Time => upright(&title, &rows, most, out)?,
-        Drawn::Rank => lying(&title, &rows[..rows.len().min(MOST)], most, out)?,
+        ChartKind::Time => upright(&title, &rows, most, out)?,
+        ChartKind::Rank => lying(&title, &rows[..rows.len().min(MOST)], most, out)?,
     }
     out.write_all(b"</svg>\n")
 }
@@ -140,7 +140,7 @@ fn open(title: &str, height: f64, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// One bar for each, with what it is and how much where it is pointed at.
-fn bar(out: &mut dyn Write, place: [f64; 4], name: &str, cell: &Cell) -> io::Result<()> {
+fn bar(out: &mut dyn Write, place: [f64; 4], name: &str, cell: &ReportCell) -> io::Result<()> {
     let [x, y, width, height] = place;
     writeln!(
         out,
@@ -155,7 +155,7 @@ fn label(out: &mut dyn Write, x: f64, y: f64, anchor: &str, text: &str) -> io::R
     writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{INK}\">{text}</text>")
 }
 
-fn upright(title: &str, rows: &[(String, &Cell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
+fn upright(title: &str, rows: &[(String, &ReportCell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
     open(title, HEIGHT, out)?;
     let (left, top, bottom) = (56.0, 14.0, HEIGHT - 24.0);
     let step = (WIDTH - left - 4.0) / rows.len() as f64;
@@ -178,7 +178,7 @@ fn upright(title: &str, rows: &[(String, &Cell)], most: f64, out: &mut dyn Write
     Ok(())
 }
 
-fn lying(title: &str, rows: &[(String, &Cell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
+fn lying(title: &str, rows: &[(String, &ReportCell)], most: f64, out: &mut dyn Write) -> io::Result<()> {
     let (left, right, step) = (230.0, 70.0, 24.0);
     open(title, rows.len() as f64 * step + 8.0, out)?;
     for (n, (name, cell)) in rows.iter().enumerate() {

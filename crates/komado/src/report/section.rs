@@ -1,14 +1,14 @@
 //! A report as tables: the same rows for terminals, spreadsheets and browsers.
 
-use super::words::Lang;
-use super::{By, Look};
-use crate::paper::number;
+use super::language::ReportLanguage;
+use super::{ReportView, UsageBy};
+use crate::cli_output::number;
 use komado_engine::report::Report;
 use serde_json::Value;
 
 /// What stands in a table.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Cell {
+pub(super) enum ReportCell {
     Text(String),
     Count(u64),
     /// With up to three decimals.
@@ -20,28 +20,28 @@ pub(super) enum Cell {
 }
 
 /// A table with a name.
-pub(super) struct Section {
+pub(super) struct ReportSection {
     /// As programs know it.
     pub(super) name: &'static str,
     /// Names of the columns; the first names the rows.
     pub(super) columns: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(super) rows: Vec<Vec<ReportCell>>,
     /// The column that is drawn, and how.
-    pub(super) drawn: Option<(usize, Drawn)>,
+    pub(super) drawn: Option<(usize, ChartKind)>,
     /// What else is to be known.
     pub(super) note: Option<String>,
 }
 
 /// How a column is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Drawn {
+pub(super) enum ChartKind {
     /// Upright, one beside the other, in time.
     Time,
     /// Lying, one under the other.
     Rank,
 }
 
-impl Cell {
+impl ReportCell {
     /// For people.
     pub(super) fn shown(&self) -> String {
         match self {
@@ -83,27 +83,27 @@ fn plain(figure: f64) -> String {
 }
 
 /// The cell of a figure, by its name in the JSON of a report; of a spread the middle.
-fn cell(row: &Value, name: &str) -> Cell {
+fn cell(row: &Value, name: &str) -> ReportCell {
     match &row[name] {
-        Value::String(text) => Cell::Text(text.clone()),
+        Value::String(text) => ReportCell::Text(text.clone()),
         spread @ Value::Object(_) => cell(spread, "p50"),
         Value::Number(figure) => match (figure.as_u64(), figure.as_f64()) {
-            (Some(count), _) => Cell::Count(count),
-            (None, Some(share)) if SHARES.contains(&name) => Cell::Share(share),
-            (None, Some(figure)) => Cell::Figure(figure),
-            (None, None) => Cell::Unknown,
+            (Some(count), _) => ReportCell::Count(count),
+            (None, Some(share)) if SHARES.contains(&name) => ReportCell::Share(share),
+            (None, Some(figure)) => ReportCell::Figure(figure),
+            (None, None) => ReportCell::Unknown,
         },
-        _ => Cell::Unknown,
+        _ => ReportCell::Unknown,
     }
 }
 
 /// A row of such cells, under a key.
-fn cells(key: String, row: &Value, names: &[&str]) -> Vec<Cell> {
-    std::iter::once(Cell::Text(key)).chain(names.iter().map(|name| cell(row, name))).collect()
+fn cells(key: String, row: &Value, names: &[&str]) -> Vec<ReportCell> {
+    std::iter::once(ReportCell::Text(key)).chain(names.iter().map(|name| cell(row, name))).collect()
 }
 
 /// Every table of a report.
-pub(super) fn sections(told: &Report, look: Look) -> Vec<Section> {
+pub(super) fn sections(told: &Report, look: ReportView) -> Vec<ReportSection> {
     // Its figures have one name each, in every form. They always can be JSON.
     let told = serde_json::to_value(told).unwrap_or_default();
     let mut sections = Vec::new();
@@ -143,8 +143,8 @@ fn table(
     key: &'static str,
     columns: &[&'static str],
     (of, list, others): (&Value, &str, &str),
-    lang: Lang,
-) -> Section {
+    lang: ReportLanguage,
+) -> ReportSection {
     let named = |row: &Value| {
         let name = [&row[key], &row["key"]].iter().find_map(|name| name.as_str()).unwrap_or_default();
         cells(name.to_owned(), row, columns)
@@ -152,7 +152,7 @@ fn table(
     let rows = of[list].as_array().into_iter().flatten().map(named);
     let others = of.get(others).filter(|row| row.is_object());
     let others = others.map(|row| cells(lang.say("others").to_owned(), row, columns));
-    Section {
+    ReportSection {
         name,
         columns: std::iter::once(key).chain(columns.iter().copied()).collect(),
         rows: rows.chain(others).collect(),
@@ -161,41 +161,41 @@ fn table(
     }
 }
 
-fn usages(usage: &Value, look: Look, sections: &mut Vec<Section>) {
+fn usages(usage: &Value, look: ReportView, sections: &mut Vec<ReportSection>) {
     // What the rows of sessions do not know cannot be drawn.
     let column = if usage["total"]["turns"].is_null() { "sessions_made" } else { "turns" };
     let at = 1 + USAGE.iter().position(|known| *known == column).unwrap_or(0);
     for (by, name, key, from, drawn) in [
-        (By::Day, "usage_by_day", "day", ("by_day", ""), Drawn::Time),
-        (By::Week, "usage_by_week", "week", ("by_week", ""), Drawn::Time),
-        (By::User, "usage_by_user", "user", ("by_user", "other_users"), Drawn::Rank),
-        (By::Model, "usage_by_model", "model", ("by_model", "other_models"), Drawn::Rank),
+        (UsageBy::Day, "usage_by_day", "day", ("by_day", ""), ChartKind::Time),
+        (UsageBy::Week, "usage_by_week", "week", ("by_week", ""), ChartKind::Time),
+        (UsageBy::User, "usage_by_user", "user", ("by_user", "other_users"), ChartKind::Rank),
+        (UsageBy::Model, "usage_by_model", "model", ("by_model", "other_models"), ChartKind::Rank),
     ] {
         if look.by.is_some_and(|wanted| wanted != by) {
             continue;
         }
         let mut section = table(name, key, &USAGE, (usage, from.0, from.1), look.lang);
         section.rows.push(cells(look.lang.say("total").to_owned(), &usage["total"], &USAGE));
-        sections.push(Section { drawn: Some((at, drawn)), ..section });
+        sections.push(ReportSection { drawn: Some((at, drawn)), ..section });
     }
 }
 
-fn asked(questions: &Value, lang: Lang) -> Section {
+fn asked(questions: &Value, lang: ReportLanguage) -> ReportSection {
     let columns = ["count", "at_most", "share", "users", "last_seen", "example"];
     let mut section = table("questions", "question", &columns, (questions, "groups", ""), lang);
     let groups = questions["groups"].as_array().into_iter().flatten();
     for (row, group) in section.rows.iter_mut().zip(groups) {
         let day = group["last_seen"].as_str().unwrap_or_default().chars().take(10).collect();
         let example = group["examples"][0].as_str().unwrap_or_default().to_owned();
-        (row[5], row[6]) = (Cell::Text(day), Cell::Text(example));
+        (row[5], row[6]) = (ReportCell::Text(day), ReportCell::Text(example));
     }
     let missed = questions["missed_at_most"].as_u64().unwrap_or(0);
     let note = (missed > 0).then(|| lang.fill("missed", &[("count", &number(missed))]));
-    Section { drawn: Some((1, Drawn::Rank)), note, ..section }
+    ReportSection { drawn: Some((1, ChartKind::Rank)), note, ..section }
 }
 
-fn performed(performance: &Value, lang: Lang, sections: &mut Vec<Section>) {
-    sections.push(Section {
+fn performed(performance: &Value, lang: ReportLanguage, sections: &mut Vec<ReportSection>) {
+    sections.push(ReportSection {
         name: "performance",
         columns: vec!["figure", "value"],
         rows: figures(&performance["overall"], lang),
@@ -219,11 +219,11 @@ fn performed(performance: &Value, lang: Lang, sections: &mut Vec<Section>) {
     sections.push(table("performance_by_model", "model", &columns, models, lang));
     let columns = ["calls", "errors", "error_rate", "interrupted", "mean_ms"];
     let tools = table("tools", "tool", &columns, (performance, "tools", "other_tools"), lang);
-    sections.push(Section { drawn: Some((1, Drawn::Rank)), ..tools });
+    sections.push(ReportSection { drawn: Some((1, ChartKind::Rank)), ..tools });
 }
 
 /// Every figure of all models, one under the other; what is not known is left out.
-fn figures(all: &Value, lang: Lang) -> Vec<Vec<Cell>> {
+fn figures(all: &Value, lang: ReportLanguage) -> Vec<Vec<ReportCell>> {
     const FIGURES: [&str; 20] = [
         "completed",
         "failed",
@@ -254,6 +254,6 @@ fn figures(all: &Value, lang: Lang) -> Vec<Vec<Cell>> {
         true => spread(name),
         false => vec![(lang.say(name).to_owned(), cell(all, name))],
     };
-    let known = FIGURES.iter().flat_map(figure).filter(|(_, cell)| *cell != Cell::Unknown);
-    known.map(|(name, cell)| vec![Cell::Text(name), cell]).collect()
+    let known = FIGURES.iter().flat_map(figure).filter(|(_, cell)| *cell != ReportCell::Unknown);
+    known.map(|(name, cell)| vec![ReportCell::Text(name), cell]).collect()
 }

@@ -1,11 +1,11 @@
 //! A report for a terminal: tables, with a bar where there is something to compare.
 
-use super::Look;
-use super::section::{Cell, Drawn, Section, sections};
-use crate::paper::{Ink, Paper, clip, number, table};
+use super::ReportView;
+use super::section::{ChartKind, ReportCell, ReportSection, sections};
+use crate::cli_output::{CliOutput, Style, clip, number, table};
 use komado_core::notation::{tamed, width};
 use komado_engine::report::Report;
-use komado_ops::Outcome;
+use komado_ops::OpResult;
 
 /// Columns of the longest bar.
 const CELLS: usize = 12;
@@ -18,10 +18,10 @@ const SPARE: [&str; 7] =
     ["bytes", "compactions", "tokens", "model_calls", "sessions_active", "tool_calls", "messages"];
 
 /// Prints it.
-pub(crate) fn print(paper: &mut Paper, told: &Report, look: Look) -> Outcome {
+pub(crate) fn print(paper: &mut CliOutput, told: &Report, look: ReportView) -> OpResult {
     for (line, is_title) in drawn(told, look) {
         if is_title {
-            let title = paper.ink(Ink::Bold, &line);
+            let title = paper.ink(Style::Bold, &line);
             paper.line(title)?;
         } else {
             paper.fit(&line)?;
@@ -31,12 +31,12 @@ pub(crate) fn print(paper: &mut Paper, told: &Report, look: Look) -> Outcome {
 }
 
 /// Its lines, without colours.
-pub(super) fn lines(told: &Report, look: Look) -> Vec<String> {
+pub(super) fn lines(told: &Report, look: ReportView) -> Vec<String> {
     drawn(told, look).into_iter().map(|(line, _)| line).collect()
 }
 
 /// Its lines, and which of them are titles.
-fn drawn(told: &Report, look: Look) -> Vec<(String, bool)> {
+fn drawn(told: &Report, look: ReportView) -> Vec<(String, bool)> {
     let lang = look.lang;
     let mut lines = vec![(about(told, look), true), (read(told, look), false)];
     lines.extend(unreadable(told, look).map(|line| (line, false)));
@@ -53,19 +53,19 @@ fn drawn(told: &Report, look: Look) -> Vec<(String, bool)> {
 }
 
 /// How much was read for it.
-pub(super) fn read(told: &Report, look: Look) -> String {
+pub(super) fn read(told: &Report, look: ReportView) -> String {
     let (sessions, entries) = (number(told.sessions_read), number(told.entries_read));
     look.lang.fill("read", &[("sessions", &sessions), ("entries", &entries)])
 }
 
 /// How much could not be, where there is such.
-pub(super) fn unreadable(told: &Report, look: Look) -> Option<String> {
+pub(super) fn unreadable(told: &Report, look: ReportView) -> Option<String> {
     let count = Some(told.unreadable).filter(|count| *count > 0).map(number)?;
     Some(look.lang.fill("unreadable", &[("count", &count)]))
 }
 
 /// Which time it is about.
-pub(super) fn about(told: &Report, look: Look) -> String {
+pub(super) fn about(told: &Report, look: ReportView) -> String {
     let short = |time: &str| time.replace(".000000Z", "Z");
     let (from, to) = (short(&told.from), short(&told.to));
     let range = [("from", from.as_str()), ("to", to.as_str()), ("offset", told.utc_offset.as_str())];
@@ -79,7 +79,7 @@ pub(super) fn about(told: &Report, look: Look) -> String {
 }
 
 /// Usage without the columns in which nothing stands and, where there is no room for the others, without the spare ones.
-fn slimmed(mut section: Section, look: Look) -> Section {
+fn slimmed(mut section: ReportSection, look: ReportView) -> ReportSection {
     if !is_summed(&section) {
         return section;
     }
@@ -101,7 +101,7 @@ fn slimmed(mut section: Section, look: Look) -> Section {
 }
 
 /// Takes a column out, unless it is the one that is drawn.
-fn leave_out(section: &mut Section, at: usize) {
+fn leave_out(section: &mut ReportSection, at: usize) {
     if let Some((drawn, _)) = &mut section.drawn {
         if *drawn == at {
             return;
@@ -112,7 +112,7 @@ fn leave_out(section: &mut Section, at: usize) {
     section.rows.iter_mut().for_each(|row| drop(row.remove(at)));
 }
 
-fn rows(section: &Section, look: Look) -> Vec<String> {
+fn rows(section: &ReportSection, look: ReportView) -> Vec<String> {
     if section.rows.is_empty() {
         return Vec::new();
     }
@@ -139,7 +139,7 @@ fn rows(section: &Section, look: Look) -> Vec<String> {
 }
 
 /// The rows that are compared with each other: not their sum.
-pub(super) fn compared(section: &Section) -> impl Iterator<Item = &Vec<Cell>> {
+pub(super) fn compared(section: &ReportSection) -> impl Iterator<Item = &Vec<ReportCell>> {
     let rows = if is_summed(section) {
         &section.rows[..section.rows.len().saturating_sub(1)]
     } else {
@@ -149,28 +149,28 @@ pub(super) fn compared(section: &Section) -> impl Iterator<Item = &Vec<Cell>> {
 }
 
 /// True when the last row is the sum of the others.
-fn is_summed(section: &Section) -> bool {
+fn is_summed(section: &ReportSection) -> bool {
     section.name.starts_with("usage_by_")
 }
 
-fn cut(cell: &Cell) -> String {
+fn cut(cell: &ReportCell) -> String {
     match cell {
-        Cell::Text(text) => clip(text, LONGEST),
+        ReportCell::Text(text) => clip(text, LONGEST),
         _ => cell.shown(),
     }
 }
 
-fn bar(length: f64, most: f64, drawn: Drawn) -> String {
+fn bar(length: f64, most: f64, drawn: ChartKind) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = if most > 0.0 { (length / most * (CELLS * 8) as f64).ceil() as usize } else { 0 };
-    let empty = if drawn == Drawn::Time && eighths == 0 { "·" } else { "" };
+    let empty = if drawn == ChartKind::Time && eighths == 0 { "·" } else { "" };
     format!("{}{}{empty}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
-    use super::super::words::Lang;
+    use super::super::ReportFormat;
+    use super::super::language::ReportLanguage;
     use super::*;
 
     #[test]
@@ -182,13 +182,14 @@ mod tests {
             .chain(["tokens_out", "tokens", "tool_calls", "compactions", "bytes"])
             .collect();
         let row = |name: &str| {
-            let numbers = (1..columns.len()).map(|at| Cell::Count(if at == 10 { 0 } else { 123_456_789 }));
-            std::iter::once(Cell::Text(name.to_owned())).chain(numbers).collect()
+            let numbers =
+                (1..columns.len()).map(|at| ReportCell::Count(if at == 10 { 0 } else { 123_456_789 }));
+            std::iter::once(ReportCell::Text(name.to_owned())).chain(numbers).collect()
         };
-        let (name, drawn) = ("usage_by_day", Some((3, Drawn::Time)));
+        let (name, drawn) = ("usage_by_day", Some((3, ChartKind::Time)));
         let section =
-            Section { name, rows: vec![row("2026-11-16"), row("total")], columns, drawn, note: None };
-        let look = Look { format: Format::Text, by: None, lang: Lang::En };
+            ReportSection { name, rows: vec![row("2026-11-16"), row("total")], columns, drawn, note: None };
+        let look = ReportView { format: ReportFormat::Text, by: None, lang: ReportLanguage::En };
         let slim = slimmed(section, look);
         assert!(rows(&slim, look).iter().all(|line| width(line) <= ROOM), "{:?}", rows(&slim, look));
         assert!(slim.columns.starts_with(&["day", "sessions_made", "turns"]), "{:?}", slim.columns);

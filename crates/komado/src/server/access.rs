@@ -8,18 +8,18 @@
 #[cfg(test)]
 mod tests;
 
-use super::House;
-use super::api::Problem;
+use super::ServerState;
+use super::api::ApiProblem;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-pub(crate) use komado_ops::Caller;
-use komado_ops::key::file::{self as keys, Key, Keys, PREFIX, Stamp};
-use komado_ops::{Fault, Outcome};
-use komado_provider::Refusal;
+pub(crate) use komado_ops::ApiCaller;
+use komado_ops::key::file::{self as keys, KeyFile, KeyFileStamp, PREFIX, StoredKey};
+use komado_ops::{OpFault, OpResult};
+use komado_provider::ApiRefusal;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -29,24 +29,24 @@ const KEY: &str = "x-komado-key";
 
 /// The keys, and what is asked of whom.
 #[derive(Debug, Default)]
-pub(crate) struct Access {
+pub(crate) struct ClientAccess {
     /// The file; `None` where there are no keys at all.
     path: Option<PathBuf>,
-    held: RwLock<Held>,
+    held: RwLock<ReadKeys>,
 }
 
 /// The file as it was last read.
 #[derive(Debug, Default)]
-struct Held {
-    stamp: Option<Stamp>,
-    keys: Keys,
+struct ReadKeys {
+    stamp: Option<KeyFileStamp>,
+    keys: KeyFile,
     /// Why it could not be read.
     wrong: Option<String>,
 }
 
 /// The caller with a key.
-fn caller(key: &Key) -> Caller {
-    Caller {
+fn caller(key: &StoredKey) -> ApiCaller {
+    ApiCaller {
         key: Some(key.name.clone()),
         user: key.user.clone(),
         sees_all: key.sees == keys::Sees::All,
@@ -56,13 +56,13 @@ fn caller(key: &Key) -> Caller {
     }
 }
 
-impl Access {
+impl ClientAccess {
     /// The keys in `base_dir`. A file that cannot be read is an error here, before anything is served.
-    pub(crate) fn open(base_dir: &Path) -> Outcome<Self> {
+    pub(crate) fn open(base_dir: &Path) -> OpResult<Self> {
         let path = keys::place(base_dir);
-        let stamp = Stamp::of(&path);
-        let keys = Keys::read(&path).map_err(|fault| Fault::input(fault.message().to_owned()))?;
-        let held = RwLock::new(Held { stamp, keys, wrong: None });
+        let stamp = KeyFileStamp::of(&path);
+        let keys = KeyFile::read(&path).map_err(|fault| OpFault::input(fault.message().to_owned()))?;
+        let held = RwLock::new(ReadKeys { stamp, keys, wrong: None });
         Ok(Self { path: Some(path), held })
     }
 
@@ -79,12 +79,12 @@ impl Access {
     /// strangers in.
     fn refresh(&self) {
         let Some(path) = &self.path else { return };
-        let stamp = Stamp::of(path);
+        let stamp = KeyFileStamp::of(path);
         if self.read().stamp == stamp {
             return;
         }
-        let read = Keys::read(path);
-        let is_gone = stamp.is_none() || Stamp::of(path).is_none();
+        let read = KeyFile::read(path);
+        let is_gone = stamp.is_none() || KeyFileStamp::of(path).is_none();
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         held.stamp = stamp;
         match read {
@@ -97,11 +97,11 @@ impl Access {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, ReadKeys> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit_request(&self, request: &mut Request) -> Result<Caller, Away> {
+    fn admit_request(&self, request: &mut Request) -> Result<ApiCaller, NotAdmitted> {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
         let path = request.uri().path().to_owned();
         self.admit(request.headers_mut(), &path, peer)
@@ -109,12 +109,17 @@ impl Access {
 
     /// Who sends a request that comes from `peer`; what is ours is taken out of its headers, so that no key of ours is
     /// ever sent on.
-    fn admit(&self, headers: &mut HeaderMap, path: &str, peer: Option<SocketAddr>) -> Result<Caller, Away> {
+    fn admit(
+        &self,
+        headers: &mut HeaderMap,
+        path: &str,
+        peer: Option<SocketAddr>,
+    ) -> Result<ApiCaller, NotAdmitted> {
         self.refresh();
         let given = take_key(headers);
         let held = self.read();
         if held.wrong.is_some() {
-            return Err(Away::new(
+            return Err(NotAdmitted::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the keys cannot be read, so no client comes in; the owner of the server finds out why with `komado key list`",
             ));
@@ -122,33 +127,37 @@ impl Access {
         if let Some(given) = given {
             let now = komado_ops::clock::stamp(jiff::Timestamp::now());
             return match held.keys.find(&given) {
-                Some(key) if key.is_expired(&now) => Err(Away::no_key(format!(
+                Some(key) if key.is_expired(&now) => Err(NotAdmitted::no_key(format!(
                     "key {} has expired; `komado key add` makes another one",
                     key.name
                 ))),
                 Some(key) => Ok(caller(key)),
-                None => Err(Away::no_key(
+                None => Err(NotAdmitted::no_key(
                     "this key is not known, or was revoked; `komado key list` shows which there are",
                 )),
             };
         }
         if !held.keys.is_empty() {
-            return Err(Away::no_key(
+            return Err(NotAdmitted::no_key(
                 "a key is needed: send it as Authorization: Bearer kmd_…, x-api-key or x-komado-key; `komado key add NAME` makes one",
             ));
         }
         if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) {
-            return Err(Away::forbidden(
+            return Err(NotAdmitted::forbidden(
                 "there are no keys, so only this machine is served; `komado key add NAME` makes one for others",
             ));
         }
         check_browser(headers, path)?;
-        Ok(Caller::owner())
+        Ok(ApiCaller::owner())
     }
 }
 
 /// Lets in who may come in; a [`Caller`] is among the request's extensions from here on.
-pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn gate(
+    State(house): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let admitted = house.access.admit_request(&mut request);
     let passed = admitted.map(|guest| drop(request.extensions_mut().insert(guest)));
     pass(passed, request, next).await
@@ -156,7 +165,11 @@ pub(crate) async fn gate(State(house): State<Arc<House>>, mut request: Request, 
 
 /// Admits a request for the state or the figures of a server that only this machine can reach: with a key, or without one when no
 /// page of another site sent it.
-pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn look(
+    State(house): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let admitted = house.access.admit_request(&mut request).map(drop);
     let admitted = admitted.or_else(|_| check_browser(request.headers(), request.uri().path()));
     pass(admitted, request, next).await
@@ -164,13 +177,13 @@ pub(crate) async fn look(State(house): State<Arc<House>>, mut request: Request, 
 
 /// Admits a request that asks whether the process runs. On a server with keys that is every request, for any host: load balancers and
 /// containers have no key, and the answer tells a page nothing.
-pub(crate) async fn alive(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+pub(crate) async fn alive(State(house): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let has_keys = house.access.has_keys();
     let checked = if has_keys { Ok(()) } else { check_browser(request.headers(), request.uri().path()) };
     pass(checked, request, next).await
 }
 
-async fn pass(admitted: Result<(), Away>, request: Request, next: Next) -> Response {
+async fn pass(admitted: Result<(), NotAdmitted>, request: Request, next: Next) -> Response {
     match admitted {
         Ok(()) => next.run(request).await,
         Err(away) => away.respond(request.uri().path()),
@@ -193,14 +206,14 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Each kind of client is answered in the form it knows: problem+json for the API, and for the gateway the error of the dialect
 /// that is spoken at that path. Refused: words that tell a stranger more than that a key is needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Away {
+struct NotAdmitted {
     /// The status.
     status: StatusCode,
     /// Why, and what to do.
     detail: String,
 }
 
-impl Away {
+impl NotAdmitted {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into() }
     }
@@ -217,9 +230,9 @@ impl Away {
     fn respond(self, path: &str) -> Response {
         let status = self.status;
         let mut response = if is_api(path) {
-            Problem::new(status, self.detail).into_response()
+            ApiProblem::new(status, self.detail).into_response()
         } else {
-            let refusal = Refusal::of(status.as_u16(), self.detail.as_str());
+            let refusal = ApiRefusal::of(status.as_u16(), self.detail.as_str());
             let (_, body) = super::gateway::dialect_at(path).refusal(&refusal);
             (status, [(CONTENT_TYPE, "application/json")], body).into_response()
         };
@@ -259,27 +272,27 @@ fn ours(headers: &mut HeaderMap, name: &HeaderName, read: fn(&str) -> Option<&st
 
 /// Without keys a browser on this machine could be led here by any page: by a name that leads to this machine, by a form, or by a
 /// picture whose address is ours. A program sends nothing of what tells of a page.
-fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), Away> {
+fn check_browser(headers: &HeaderMap, path: &str) -> Result<(), NotAdmitted> {
     let texts = |name: HeaderName| -> Vec<String> {
         headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?").to_owned()).collect()
     };
     // Agents reach the gateway from containers, too; by no name that a page out there can have lead here.
     let is_known = |host: &String| is_local(host) || !is_api(path) && is_near(host);
     if let Some(host) = texts(HOST).into_iter().find(|host| !is_known(host)) {
-        return Err(Away::forbidden(format!(
+        return Err(NotAdmitted::forbidden(format!(
             "Host {host:?} is not this machine: ask for localhost or 127.0.0.1, or use a key"
         )));
     }
     let origins = texts(ORIGIN);
     if let Some(origin) = origins.iter().find(|origin| is_foreign(origin, path)) {
-        return Err(Away::forbidden(format!(
+        return Err(NotAdmitted::forbidden(format!(
             "a page whose Origin is {origin:?} may not ask here without a key"
         )));
     }
     // Pictures, scripts and links carry no Origin.
     let is_from_elsewhere = |site: &String| site.eq_ignore_ascii_case("cross-site");
     if origins.is_empty() && texts(FETCH_SITE).iter().any(is_from_elsewhere) {
-        return Err(Away::forbidden(
+        return Err(NotAdmitted::forbidden(
             "a page of another site may not ask here without a key (Sec-Fetch-Site: cross-site)",
         ));
     }

@@ -5,17 +5,16 @@
 //! one operation from another.
 //! Refused: settings, which hold keys, and anything that is not in the document at `/api/v1/openapi.json`.
 
-mod answers;
 mod document;
 mod events;
+mod idempotency;
 mod request;
 mod response;
 #[cfg(test)]
 mod tests;
 
-use super::House;
-use crate::report::{By, Format, Lang, Look, POLICY, write};
-use answers::Answers;
+use super::ServerState;
+use crate::report::{POLICY, ReportFormat, ReportLanguage, ReportView, UsageBy, write};
 use axum::extract::{DefaultBodyLimit, RawPathParams, Request};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
@@ -26,16 +25,20 @@ use http::header::{
     ACCEPT, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use idempotency::IdempotencyTable;
 use komado_core::SessionId;
-use komado_engine::engine::Found;
+use komado_engine::engine::ResolvedAddress;
 use komado_ops::clock::days_ago;
 use komado_ops::report::MakeReport;
-use komado_ops::stream::{Form, Opening};
-use komado_ops::{ALL, Arguments, Exit, Fault, Method, Outcome, Planned, Reader, Route, Row};
-use komado_store::{Journal, Mode};
-use request::Call;
-pub(super) use response::Problem;
-use response::{Answer, etag, written};
+use komado_ops::stream::{StreamForm, StreamHead};
+use komado_ops::{
+    ALL, FaultKind, HttpMethod, NamedArguments, OpFault, OpResult, OperationRow, PlannedEntries,
+    ResultReader, Route,
+};
+use komado_store::{Journal, OpenMode};
+use request::ApiCall;
+pub(super) use response::ApiProblem;
+use response::{ApiResult, etag, written};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -49,10 +52,10 @@ use tokio_util::sync::CancellationToken;
 const BODY: usize = 32 << 20;
 
 /// Its routes.
-pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
+pub(crate) fn routes(house: &Arc<ServerState>) -> Router<Arc<ServerState>> {
     // On this machine, wherever the sessions are: a call is repeated where it was made.
     let config = &house.context.config;
-    let answers = crate::app::is_kept(config).then(|| Answers::at(&config.base_dir));
+    let answers = crate::app::is_kept(config).then(|| IdempotencyTable::at(&config.base_dir));
     let text = document(ALL).to_string();
     routed(Router::new(), ALL)
         .route(
@@ -68,8 +71,8 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
 }
 
 /// Forgets what calls about a session were answered, in the table in `base_dir`.
-pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> Outcome {
-    Answers::at(base_dir).forget_session(id)
+pub(crate) fn forget_session(base_dir: &Path, id: &SessionId) -> OpResult {
+    IdempotencyTable::at(base_dir).forget_session(id)
 }
 
 /// Where to begin.
@@ -93,11 +96,11 @@ async fn index() -> Json<Value> {
 
 async fn wrong_method(method: http::Method, uri: Uri) -> Response {
     let detail = format!("{method} does not go with {}; the header allow says what does", uri.path());
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
+    ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, detail).into_response()
 }
 
-async fn nowhere(uri: Uri) -> Problem {
-    Problem::missing(format!("there is no {}; /api/v1/openapi.json lists every route", uri.path()))
+async fn nowhere(uri: Uri) -> ApiProblem {
+    ApiProblem::missing(format!("there is no {}; /api/v1/openapi.json lists every route", uri.path()))
 }
 
 /// Bytes of an answer that are held in memory; a larger one lies in a file while it is sent.
@@ -107,31 +110,31 @@ const HELD: usize = 1 << 20;
 const REMEMBERED: u32 = 7;
 
 /// Adds the routes of operations.
-fn routed(router: Router<Arc<House>>, rows: &'static [Row]) -> Router<Arc<House>> {
+fn routed(router: Router<Arc<ServerState>>, rows: &'static [OperationRow]) -> Router<Arc<ServerState>> {
     let offered = rows.iter().filter_map(|row| Some((row, row.interfaces.http.ok()?)));
     offered.fold(router, |router, (row, route)| {
         router.route(&format!("{ROOT}{}", route.path), method(row, route))
     })
 }
 
-fn method(row: &'static Row, route: Route) -> MethodRouter<Arc<House>> {
+fn method(row: &'static OperationRow, route: Route) -> MethodRouter<Arc<ServerState>> {
     let handler =
-        move |call: Call, names: RawPathParams, request: Request| answer(row, route, call, names, request);
+        move |call: ApiCall, names: RawPathParams, request: Request| answer(row, route, call, names, request);
     match route.method {
-        Method::Get => get(handler),
-        Method::Post => post(handler),
-        Method::Delete => delete(handler),
+        HttpMethod::Get => get(handler),
+        HttpMethod::Post => post(handler),
+        HttpMethod::Delete => delete(handler),
     }
 }
 
 /// Runs one operation, where it may block.
 async fn answer(
-    row: &'static Row,
+    row: &'static OperationRow,
     route: Route,
-    mut call: Call,
+    mut call: ApiCall,
     names: RawPathParams,
     request: Request,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     check(row, &route, &request)?;
     let schema = (row.request)(&mut schemars::SchemaGenerator::default()).to_value();
     let key = call.headers.get("idempotency-key").filter(|_| route.is_once);
@@ -141,28 +144,28 @@ async fn answer(
         return report(call, given).await;
     }
     match row.form {
-        Some(Form::Bytes(media)) => bytes(row, route, media, call, given).await,
-        Some(Form::Object) => object(row, route, call, given).await,
-        Some(Form::Events) => events::answer(row, call, given).await,
+        Some(StreamForm::Bytes(media)) => bytes(row, route, media, call, given).await,
+        Some(StreamForm::Object) => object(row, route, call, given).await,
+        Some(StreamForm::Events) => events::answer(row, call, given).await,
         None => held(row, route, call, given, key.map(|key| (key, digest))).await,
     }
 }
 
 /// An answer that is held.
 async fn held(
-    row: &'static Row,
+    row: &'static OperationRow,
     route: Route,
-    call: Call,
-    given: Arguments,
+    call: ApiCall,
+    given: NamedArguments,
     once: Option<(Vec<u8>, blake3::Hash)>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let headers = call.headers.clone();
     let answer = call
         .run(move |call| match once {
             Some((key, digest)) => done_once(call, row, &route, given, &key, &digest),
             None => {
-                let before = |found: &Found| call.check(found, &route).map(|()| None);
-                Ok(row.call(given, &call.context, Reader::Program, before)?)
+                let before = |found: &ResolvedAddress| call.check(found, &route).map(|()| None);
+                Ok(row.call(given, &call.context, ResultReader::Program, before)?)
             }
         })
         .await?;
@@ -190,16 +193,16 @@ async fn held(
 
 /// Runs an operation under the name that its caller gave it, unless it was done before.
 fn done_once(
-    call: &Call,
-    row: &Row,
+    call: &ApiCall,
+    row: &OperationRow,
     route: &Route,
-    given: Arguments,
+    given: NamedArguments,
     key: &[u8],
     digest: &blake3::Hash,
-) -> Answer<komado_ops::Answer> {
+) -> ApiResult<komado_ops::EncodedResult> {
     let part = |name: &str| given.text(name).unwrap_or_default();
     let whose = call.context.caller.key.as_deref().unwrap_or_default();
-    let name = Answers::name(&format!("{whose} {}/{}", part("session"), part("thread")), key)?;
+    let name = IdempotencyTable::name(&format!("{whose} {}/{}", part("session"), part("thread")), key)?;
     let (answers, body, now) = (&call.answers, digest.to_hex().to_string(), call.context.engine.now());
     let _running = answers.begin(&name)?;
     let (planner, planned_name, planned_body) = (Arc::clone(answers), name.clone(), body.clone());
@@ -207,35 +210,40 @@ fn done_once(
         .context
         .clone()
         .planning(move |planned| planner.plan(&planned_name, &planned_body, planned, &now));
-    let before = |found: &Found| {
+    let before = |found: &ResolvedAddress| {
         if let Some(planned) = answers.find(&name, &body)? {
-            let journal = call.context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+            let journal = call.context.engine.store().open(&found.session, &found.thread, OpenMode::Read)?;
             if stands(&*journal, &planned)? {
-                return Ok(Some(komado_ops::Answer { json: planned.answer, ..Default::default() }));
+                return Ok(Some(komado_ops::EncodedResult { json: planned.answer, ..Default::default() }));
             }
         }
         call.check(found, route)?;
         answers.forget(&days_ago(REMEMBERED))?;
         Ok(None)
     };
-    Ok(row.call(given, &context, Reader::Program, before)?)
+    Ok(row.call(given, &context, ResultReader::Program, before)?)
 }
 
 /// True when what was planned was done: that very line is in the journal.
-fn stands(journal: &dyn Journal, planned: &Planned) -> Outcome<bool> {
+fn stands(journal: &dyn Journal, planned: &PlannedEntries) -> OpResult<bool> {
     Ok(planned.seq <= journal.last()
         && blake3::hash(&journal.line(planned.seq)?).to_hex().as_str() == planned.line)
 }
 
 /// An answer that is one JSON object of any size: it lies in a file while it is sent.
-async fn object(row: &'static Row, route: Route, call: Call, given: Arguments) -> Answer<Response> {
+async fn object(
+    row: &'static OperationRow,
+    route: Route,
+    call: ApiCall,
+    given: NamedArguments,
+) -> ApiResult<Response> {
     let headers = call.headers.clone();
     let (tag, file) = call
         .run(move |call| {
             let mut moment = None;
             let mut out = Digested { file: tempfile::spooled_tempfile(HELD), digest: blake3::Hasher::new() };
-            let before = |found: &Found| call.check(found, &route).map(|()| None);
-            let mut begin = |opening: Opening| {
+            let before = |found: &ResolvedAddress| call.check(found, &route).map(|()| None);
+            let mut begin = |opening: StreamHead| {
                 moment = opening.moment;
                 Ok(())
             };
@@ -266,14 +274,14 @@ impl Write for Digested {
 
 /// An answer of bytes, sent as they come.
 async fn bytes(
-    row: &'static Row,
+    row: &'static OperationRow,
     route: Route,
     media: &'static str,
-    call: Call,
-    given: Arguments,
-) -> Answer<Response> {
+    call: ApiCall,
+    given: NamedArguments,
+) -> ApiResult<Response> {
     let (opening, body) = response::begun(move |begin, out| {
-        let before = |found: &Found| call.check(found, &route).map(|()| None);
+        let before = |found: &ResolvedAddress| call.check(found, &route).map(|()| None);
         row.stream(given, &call.context, before, begin, out)
     })
     .await?;
@@ -293,32 +301,32 @@ const MEDIA: [&str; 2] = ["text/csv", "text/html"];
 
 /// How a report is shown.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
-struct Shown {
+struct ReportParameters {
     /// The form; as `accept` says when left out
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     /// In CSV and HTML: only usage by this
-    by: Option<By>,
+    by: Option<UsageBy>,
     /// The language of headings
-    lang: Option<Lang>,
+    lang: Option<ReportLanguage>,
 }
 
 /// Makes a report and answers it in the form that is asked for. A report reads every session, so it ends when its reader goes
 /// away, as all do when the server stops.
-async fn report(call: Call, mut given: Arguments) -> Answer<Response> {
-    let shown = Shown {
+async fn report(call: ApiCall, mut given: NamedArguments) -> ApiResult<Response> {
+    let shown = ReportParameters {
         format: chosen(&mut given, "format")?,
         by: chosen(&mut given, "by")?,
         lang: chosen(&mut given, "lang")?,
     };
     let format = shown.format.unwrap_or_else(|| accepted(&call.headers));
-    let look = Look { format, by: shown.by, lang: shown.lang.unwrap_or_default() };
+    let look = ReportView { format, by: shown.by, lang: shown.lang.unwrap_or_default() };
     // Said when this future is dropped with its call.
     let gone = CancellationToken::new();
     let reader = gone.clone().drop_guard();
     let made = call
         .run(move |call| {
             let context = call.context.clone().showing(move |_| match gone.is_cancelled() {
-                true => Err(Fault::new(Exit::Failed, "the reader has gone")),
+                true => Err(OpFault::new(FaultKind::Failed, "the reader has gone")),
                 false => Ok(()),
             });
             Ok(context.run(given.request::<MakeReport>()?)?)
@@ -327,33 +335,33 @@ async fn report(call: Call, mut given: Arguments) -> Answer<Response> {
     drop(reader);
     let mut response = written(move |out| write(&made, look, out)).into_response();
     let media = match format {
-        Format::Json | Format::Text => "application/json",
-        Format::Csv => "text/csv; charset=utf-8",
-        Format::Html => "text/html; charset=utf-8",
+        ReportFormat::Json | ReportFormat::Text => "application/json",
+        ReportFormat::Csv => "text/csv; charset=utf-8",
+        ReportFormat::Html => "text/html; charset=utf-8",
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if format == Format::Html {
+    if format == ReportFormat::Html {
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     }
     Ok(response)
 }
 
 /// One of several words.
-fn chosen<T: DeserializeOwned>(given: &mut Arguments, name: &str) -> Answer<Option<T>> {
+fn chosen<T: DeserializeOwned>(given: &mut NamedArguments, name: &str) -> ApiResult<Option<T>> {
     let Some(text) = given.take(name) else { return Ok(None) };
-    serde_json::from_value(text.into()).map(Some).map_err(|error| Problem::bad(format!("{name}: {error}")))
+    serde_json::from_value(text.into()).map(Some).map_err(|error| ApiProblem::bad(format!("{name}: {error}")))
 }
 
 /// The first form that is asked for by name; JSON where none is.
-fn accepted(headers: &HeaderMap) -> Format {
+fn accepted(headers: &HeaderMap) -> ReportFormat {
     let accept =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",");
     let named = |one: &str| match one.split(';').next().unwrap_or_default().trim() {
-        "application/json" => Some(Format::Json),
-        "text/csv" => Some(Format::Csv),
-        "text/html" => Some(Format::Html),
+        "application/json" => Some(ReportFormat::Json),
+        "text/csv" => Some(ReportFormat::Csv),
+        "text/html" => Some(ReportFormat::Html),
         _ => None,
     };
-    accept.split(',').find_map(named).unwrap_or(Format::Json)
+    accept.split(',').find_map(named).unwrap_or(ReportFormat::Json)
 }

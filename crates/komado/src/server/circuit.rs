@@ -18,7 +18,7 @@ const FRESH: Duration = Duration::from_secs(5);
 
 /// What a call needs of the store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Need {
+pub(crate) enum StoreNeed {
     /// Nothing: it is answered from memory, and proves nothing.
     Nothing,
     /// That it reads.
@@ -31,7 +31,7 @@ pub(crate) enum Need {
 
 /// Whether the store is worth asking.
 #[derive(Default)]
-pub(crate) struct Circuit(Mutex<State>);
+pub(crate) struct StoreCircuit(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -46,56 +46,57 @@ struct Open {
     until: Instant,
     why: String,
     /// What was needed in vain.
-    need: Need,
+    need: StoreNeed,
 }
 
 /// How things stood when a request was let in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entered(u64);
+pub(crate) struct CircuitEntry(u64);
 
 impl State {
-    fn proved(&mut self, need: Need) {
-        let is_closed_by = |open: &Open| need == Need::Write || need >= Need::Read && open.need <= Need::Read;
+    fn proved(&mut self, need: StoreNeed) {
+        let is_closed_by =
+            |open: &Open| need == StoreNeed::Write || need >= StoreNeed::Read && open.need <= StoreNeed::Read;
         self.open = self.open.take().filter(|open| !is_closed_by(open));
-        if need == Need::Write {
+        if need == StoreNeed::Write {
             self.unwritten = None;
         }
     }
 
-    fn waited_in_vain(&mut self, need: Need, why: String) {
+    fn waited_in_vain(&mut self, need: StoreNeed, why: String) {
         let need = self.open.as_ref().map_or(need, |open| open.need.max(need));
         self.open = Some(Open { until: Instant::now() + REST, why, need });
         self.openings += 1;
     }
 }
 
-impl Circuit {
+impl StoreCircuit {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call of the store is over.
-    pub(crate) fn told(&self, need: Need, took: Duration, error: Option<&Error>) {
+    pub(crate) fn told(&self, need: StoreNeed, took: Duration, error: Option<&Error>) {
         let mut state = self.state();
         let Some(error) = error else {
-            return state.proved(if need == Need::Maybe { Need::Read } else { need });
+            return state.proved(if need == StoreNeed::Maybe { StoreNeed::Read } else { need });
         };
         let is_away = error.is_away();
-        if need >= Need::Maybe && (is_away || matches!(error, Error::Refused { .. })) {
+        if need >= StoreNeed::Maybe && (is_away || matches!(error, Error::Refused { .. })) {
             state.unwritten = Some((Instant::now(), error.to_string()));
         }
         match is_away {
             true if took >= LONG => state.waited_in_vain(need, error.to_string()),
             true => {}
             // It answers; whether it writes is not said.
-            false => state.proved(need.min(Need::Read)),
+            false => state.proved(need.min(StoreNeed::Read)),
         }
     }
 
     /// Whether to ask the store now; if not, why. Who comes when the rest is over tries for all.
-    pub(crate) fn check(&self) -> Result<Entered, String> {
+    pub(crate) fn check(&self) -> Result<CircuitEntry, String> {
         let mut state = self.state();
-        let entered = Entered(state.openings);
+        let entered = CircuitEntry(state.openings);
         let Some(open) = state.open.as_mut() else { return Ok(entered) };
         let now = Instant::now();
         if now < open.until {
@@ -106,7 +107,7 @@ impl Circuit {
     }
 
     /// Whether to go on asking, for a request that was let in: not when a request has waited in vain since, be it itself.
-    pub(crate) fn check_again(&self, entered: Entered) -> Result<(), String> {
+    pub(crate) fn check_again(&self, entered: CircuitEntry) -> Result<(), String> {
         let state = self.state();
         match &state.open {
             Some(open) if state.openings != entered.0 => Err(open.why.clone()),
@@ -137,80 +138,80 @@ mod tests {
 
     #[test]
     fn only_a_long_wait_in_vain_opens_it_and_an_answer_closes_it() {
-        let circuit = Circuit::default();
-        circuit.told(Need::Read, Duration::ZERO, Some(&away()));
+        let circuit = StoreCircuit::default();
+        circuit.told(StoreNeed::Read, Duration::ZERO, Some(&away()));
         assert!(circuit.check().is_ok(), "it cost nothing");
-        circuit.told(Need::Read, LONG, Some(&Error::Poisoned));
+        circuit.told(StoreNeed::Read, LONG, Some(&Error::Poisoned));
         assert!(circuit.check().is_ok(), "the store answers");
-        circuit.told(Need::Read, LONG, Some(&away()));
+        circuit.told(StoreNeed::Read, LONG, Some(&away()));
         assert!(circuit.check().unwrap_err().contains("db:5432"));
-        circuit.told(Need::Read, Duration::ZERO, None);
+        circuit.told(StoreNeed::Read, Duration::ZERO, None);
         assert!(circuit.check().is_ok());
     }
 
     #[test]
     fn when_the_rest_is_over_one_tries_for_all() {
-        let circuit = Circuit::default();
-        let past = Open { until: Instant::now(), why: String::new(), need: Need::Read };
+        let circuit = StoreCircuit::default();
+        let past = Open { until: Instant::now(), why: String::new(), need: StoreNeed::Read };
         circuit.state().open = Some(past);
         let entered = circuit.check().unwrap();
         assert!(circuit.check().is_err(), "another has gone to see");
         assert!(circuit.check_again(entered).is_ok(), "that one is not stopped by itself");
-        circuit.told(Need::Read, LONG, Some(&away()));
+        circuit.told(StoreNeed::Read, LONG, Some(&away()));
         assert!(circuit.check_again(entered).is_err(), "it has seen");
     }
 
     #[test]
     fn who_came_in_before_it_opened_waits_for_nothing_more() {
-        let circuit = Circuit::default();
+        let circuit = StoreCircuit::default();
         let entered = circuit.check().unwrap();
-        circuit.told(Need::Read, LONG, Some(&away()));
+        circuit.told(StoreNeed::Read, LONG, Some(&away()));
         assert!(circuit.check_again(entered).is_err());
-        circuit.told(Need::Read, Duration::ZERO, None);
+        circuit.told(StoreNeed::Read, Duration::ZERO, None);
         assert!(circuit.check_again(entered).is_ok(), "it answers again");
     }
 
     #[test]
     fn what_a_write_opened_only_a_write_closes() {
-        for need in [Need::Maybe, Need::Write] {
-            let circuit = Circuit::default();
+        for need in [StoreNeed::Maybe, StoreNeed::Write] {
+            let circuit = StoreCircuit::default();
             circuit.told(need, LONG, Some(&away()));
-            for weaker in [Need::Nothing, Need::Read, Need::Maybe] {
+            for weaker in [StoreNeed::Nothing, StoreNeed::Read, StoreNeed::Maybe] {
                 circuit.told(weaker, Duration::ZERO, None);
                 assert!(circuit.check().is_err(), "{weaker:?}");
             }
-            circuit.told(Need::Write, Duration::ZERO, Some(&refused()));
-            circuit.told(Need::Read, LONG, Some(&away()));
-            circuit.told(Need::Read, Duration::ZERO, None);
+            circuit.told(StoreNeed::Write, Duration::ZERO, Some(&refused()));
+            circuit.told(StoreNeed::Read, LONG, Some(&away()));
+            circuit.told(StoreNeed::Read, Duration::ZERO, None);
             assert!(circuit.check().is_err(), "it reads, that is all");
-            circuit.told(Need::Write, Duration::ZERO, None);
+            circuit.told(StoreNeed::Write, Duration::ZERO, None);
             assert!(circuit.check().is_ok());
         }
     }
 
     #[test]
     fn what_is_answered_from_memory_closes_nothing() {
-        let circuit = Circuit::default();
-        circuit.told(Need::Read, LONG, Some(&away()));
-        circuit.told(Need::Nothing, Duration::ZERO, None);
+        let circuit = StoreCircuit::default();
+        circuit.told(StoreNeed::Read, LONG, Some(&away()));
+        circuit.told(StoreNeed::Nothing, Duration::ZERO, None);
         assert!(circuit.check().is_err());
     }
 
     #[test]
     fn a_write_that_was_refused_is_trouble_until_something_is_written() {
-        let circuit = Circuit::default();
-        circuit.told(Need::Write, Duration::ZERO, Some(&refused()));
-        circuit.told(Need::Read, Duration::ZERO, None);
+        let circuit = StoreCircuit::default();
+        circuit.told(StoreNeed::Write, Duration::ZERO, Some(&refused()));
+        circuit.told(StoreNeed::Read, Duration::ZERO, None);
         assert!(circuit.trouble().unwrap().contains("読み取り専用"));
         assert!(circuit.check().is_ok(), "it costs no request anything");
-        circuit.told(Need::Write, Duration::ZERO, None);
+        circuit.told(StoreNeed::Write, Duration::ZERO, None);
         assert_eq!(circuit.trouble(), None);
     }
 
     #[test]
     fn to_hear_of_trouble_uses_up_no_try() {
-        let circuit = Circuit::default();
-        circuit.told(Need::Read, LONG, Some(&away()));
+        let circuit = StoreCircuit::default();
+        circuit.told(StoreNeed::Read, LONG, Some(&away()));
         assert!(circuit.trouble().is_some());
         if let Some(open) = circuit.state().open.as_mut() {
             open.until = Instant::now();

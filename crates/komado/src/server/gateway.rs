@@ -4,58 +4,58 @@
 //! byte for byte; what is over it leaves with the edits of the ladder. `docs/serve.md` tells how to run it. Refused: a
 //! request that would have worked without us and does not with us.
 
-mod allow;
 mod body;
 mod exchange;
 mod forward;
 mod headers;
+mod permissions;
 #[cfg(test)]
 mod tests;
 mod upstream;
 
-use super::limits::{Limits, Permit};
-use super::metrics::{Meters, STATUS_BY_US};
-use super::{Caller, House};
+use super::limits::{RequestLimits, RequestPermit};
+use super::metrics::{Metrics, STATUS_BY_US};
+use super::{ApiCaller, ServerState};
 use crate::app::is_kept;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use body::Rules;
-use exchange::Flights;
+use body::BodyLimits;
+use exchange::InFlight;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use komado_config::OnFault;
 use komado_engine::relay::Relay;
-use komado_ops::Context;
-use komado_provider::{Dialect, SendError, Step};
+use komado_ops::OperationContext;
+use komado_provider::{Dialect, SendError, SendStep};
 use percent_encoding::percent_decode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use upstream::Windows;
-pub(crate) use upstream::{Upstream, Upstreams};
+use upstream::ModelWindows;
+pub(crate) use upstream::{GatewayUpstream, GatewayUpstreams};
 
 /// What all requests share.
 pub(crate) struct Gateway {
-    house: Arc<House>,
+    house: Arc<ServerState>,
     /// Who can be asked.
-    pub(crate) upstreams: Upstreams,
+    pub(crate) upstreams: GatewayUpstreams,
     /// Who is at work in which thread.
     pub(crate) relay: Relay,
     /// Exchanges under way.
-    pub(crate) flights: Flights,
+    pub(crate) flights: InFlight,
     /// How many may come.
-    pub(crate) limits: Limits,
+    pub(crate) limits: RequestLimits,
     /// What is counted.
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) meters: Arc<Metrics>,
     /// What happens when something of ours fails.
     pub(crate) on_fault: OnFault,
-    windows: Windows,
-    rules: Rules,
+    windows: ModelWindows,
+    rules: BodyLimits,
 }
 
 impl Gateway {
     /// A gateway to `upstreams`.
-    pub(crate) fn new(house: &Arc<House>, upstreams: Upstreams, on_fault: OnFault) -> Self {
+    pub(crate) fn new(house: &Arc<ServerState>, upstreams: GatewayUpstreams, on_fault: OnFault) -> Self {
         let config = &house.context.config;
         let server = &config.server;
         let mut relay = Relay::new(house.context.engine.clone());
@@ -63,12 +63,12 @@ impl Gateway {
         Self {
             relay,
             upstreams,
-            flights: Flights::default(),
-            limits: Limits::new(server),
+            flights: InFlight::default(),
+            limits: RequestLimits::new(server),
             meters: Arc::clone(&house.meters),
             on_fault,
-            windows: Windows::default(),
-            rules: Rules {
+            windows: ModelWindows::default(),
+            rules: BodyLimits {
                 folder: config.base_dir.clone(),
                 most: u64::from(server.body_limit_mb) << 20,
                 patience: Duration::from_secs(u64::from(server.timeout_seconds)),
@@ -80,7 +80,7 @@ impl Gateway {
 
 /// How long a request waits while another process holds its session: where processes on other machines may hold one, until
 /// a process that died has lost it; a file's lock ends with its process, so its holder is at work.
-fn waiting(context: &Context) -> Duration {
+fn waiting(context: &OperationContext) -> Duration {
     let is_elsewhere = context.files.is_none() && is_kept(&context.config);
     if is_elsewhere { context.config.store.lease + LEEWAY } else { LEEWAY / 2 }
 }
@@ -89,10 +89,10 @@ fn waiting(context: &Context) -> Duration {
 const LEEWAY: Duration = Duration::from_secs(2);
 
 /// A request at the door.
-struct Visit {
+struct GatewayRequest {
     gateway: Arc<Gateway>,
-    guest: Caller,
-    aim: Aim,
+    guest: ApiCaller,
+    aim: RequestTarget,
     method: Method,
     /// The path as the client asked for it.
     path: String,
@@ -100,11 +100,11 @@ struct Visit {
     headers: HeaderMap,
     started: Instant,
     /// It is one of so many until this is dropped.
-    _permit: Permit,
+    _permit: RequestPermit,
 }
 
 /// Its routes: everything that no other router serves.
-pub(crate) fn routes(gateway: &Arc<Gateway>) -> Router<Arc<House>> {
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> Router<Arc<ServerState>> {
     Router::new().fallback(answer).with_state(Arc::clone(gateway))
 }
 
@@ -113,13 +113,13 @@ async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Respon
     let is_upstream = |name: &str| gateway.upstreams.get(name).is_some();
     let aim = aim(&parts.method, parts.uri.path(), &is_upstream);
     let dialect = aim.dialect;
-    let guest = parts.extensions.get::<Caller>().cloned().unwrap_or_default();
+    let guest = parts.extensions.get::<ApiCaller>().cloned().unwrap_or_default();
     let Some(permit) = gateway.limits.enter(&guest) else {
         gateway.meters.turned_away("concurrency");
         let busy = "too many requests are under way; server.concurrency sets how many may be";
-        return Refusal::new(503, busy).later(1).response(dialect);
+        return GatewayRefusal::new(503, busy).later(1).response(dialect);
     };
-    let visit = Visit {
+    let visit = GatewayRequest {
         guest,
         aim,
         method: parts.method,
@@ -134,48 +134,48 @@ async fn answer(State(gateway): State<Arc<Gateway>>, request: Request) -> Respon
 }
 
 /// Leads a request to where it wants to go.
-async fn led(visit: Visit, body: Body) -> Result<Response, Refusal> {
+async fn led(visit: GatewayRequest, body: Body) -> Result<Response, GatewayRefusal> {
     visit.check_path()?;
     let others = visit.gateway.house.context.config.server.forward_other;
     match visit.aim.way.clone() {
-        Way::Ask | Way::Compact => exchange::exchange(visit, body).await,
-        Way::Count => forward::count(visit, body).await,
-        Way::Models => forward::list(visit).await,
-        Way::Model(id) => forward::one(visit, &id).await,
-        Way::About => {
+        TargetKind::Ask | TargetKind::Compact => exchange::exchange(visit, body).await,
+        TargetKind::Count => forward::count(visit, body).await,
+        TargetKind::Models => forward::list(visit).await,
+        TargetKind::Model(id) => forward::one(visit, &id).await,
+        TargetKind::About => {
             let (version, names) = (env!("CARGO_PKG_VERSION"), visit.gateway.upstreams.listed_names());
             Ok(format!("komado {version} is running, in front of {names}\n").into_response())
         }
-        Way::Root(leaf) if others || HELPERS.contains(&leaf.as_str()) => {
+        TargetKind::Root(leaf) if others || HELPERS.contains(&leaf.as_str()) => {
             forward::root(visit, body, &leaf).await
         }
-        Way::Version(leaf) if others => forward::version(visit, body, &leaf).await,
-        Way::Root(_) | Way::Version(_) => Err(Refusal::new(
+        TargetKind::Version(leaf) if others => forward::version(visit, body, &leaf).await,
+        TargetKind::Root(_) | TargetKind::Version(_) => Err(GatewayRefusal::new(
             404,
             format!("{} is not served here, and server.forward_other is off, so it goes nowhere", visit.path),
         )),
-        Way::Nowhere => Err(nowhere(&visit)),
+        TargetKind::Nowhere => Err(nowhere(&visit)),
     }
 }
 
-impl Visit {
+impl GatewayRequest {
     /// A path must mean the same to every server.
-    fn check_path(&self) -> Result<(), Refusal> {
+    fn check_path(&self) -> Result<(), GatewayRefusal> {
         if self.guest.sees_all || !is_ambiguous(&self.path) {
             return Ok(());
         }
         let text = "a key that sees only its own sessions may not ask for a path with `;`, a control character, or a part that begins \
                     with a dot, since servers read such paths in different ways";
-        Err(Refusal::new(403, format!("{}: {text}", self.path)))
+        Err(GatewayRefusal::new(403, format!("{}: {text}", self.path)))
     }
 }
 
 /// What Ollama's clients ask before they ask a model.
 const HELPERS: [&str; 4] = ["/api/tags", "/api/version", "/api/ps", "/api/show"];
 
-fn nowhere(visit: &Visit) -> Refusal {
+fn nowhere(visit: &GatewayRequest) -> GatewayRefusal {
     let names = visit.gateway.upstreams.listed_names();
-    Refusal::new(
+    GatewayRefusal::new(
         404,
         format!(
             "{} {} is not served here; there are POST /v1/chat/completions, /v1/responses, /v1/responses/compact, \
@@ -188,7 +188,7 @@ fn nowhere(visit: &Visit) -> Refusal {
 
 /// The error for a client that comes too often, as its path reads errors.
 pub(crate) fn too_often(path: &str) -> Response {
-    Refusal::new(429, "too many requests in a second; the key or server.rate sets how many may come")
+    GatewayRefusal::new(429, "too many requests in a second; the key or server.rate sets how many may come")
         .later(1)
         .response(dialect_at(path))
 }
@@ -196,12 +196,12 @@ pub(crate) fn too_often(path: &str) -> Response {
 /// How a client that asks at `path` speaks, also where it begins with a provider's name.
 pub(crate) fn dialect_at(path: &str) -> Dialect {
     let plain = aim(&Method::POST, path, &|_| false);
-    let is_known = plain.way != Way::Nowhere;
+    let is_known = plain.way != TargetKind::Nowhere;
     if is_known { plain.dialect } else { aim(&Method::POST, path, &|_| true).dialect }
 }
 
 /// The dialects that a provider is asked in.
-pub(crate) fn spoken(upstream: &Upstream) -> Vec<&'static str> {
+pub(crate) fn spoken(upstream: &GatewayUpstream) -> Vec<&'static str> {
     Dialect::ALL.into_iter().filter(|dialect| upstream.speaks(*dialect)).map(Dialect::name).collect()
 }
 
@@ -210,18 +210,18 @@ pub(crate) fn spoken(upstream: &Upstream) -> Vec<&'static str> {
 /// `/v1/messages` and `/messages` are one; so is `/NAME/v1/messages`, which also names the provider. A path that stands for
 /// nothing here goes to the provider as it comes when it is under `/v1` or under a provider's name, and nowhere else.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Aim {
+struct RequestTarget {
     /// The provider that the path names.
     upstream: Option<String>,
     /// What is wanted there.
-    way: Way,
+    way: TargetKind,
     /// How the client speaks, as far as the path tells.
     dialect: Dialect,
 }
 
 /// What is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Way {
+enum TargetKind {
     /// A model is asked.
     Ask,
     /// A conversation is to be made shorter (`/responses/compact`).
@@ -243,32 +243,34 @@ enum Way {
 }
 
 /// Reads a path.
-fn aim(method: &Method, path: &str, is_upstream: &dyn Fn(&str) -> bool) -> Aim {
+fn aim(method: &Method, path: &str, is_upstream: &dyn Fn(&str) -> bool) -> RequestTarget {
     let path = path.trim_end_matches('/');
     let (upstream, rest) = named(path, is_upstream);
     let (is_versioned, leaf) = version(rest);
     let is_open = is_versioned || upstream.is_some();
-    Aim { way: way(method, leaf, is_versioned, is_open), dialect: dialect(leaf), upstream }
+    RequestTarget { way: way(method, leaf, is_versioned, is_open), dialect: dialect(leaf), upstream }
 }
 
 /// What is wanted at `leaf`; where it is open, paths that stand for nothing here go to the provider.
-fn way(method: &Method, leaf: &str, is_versioned: bool, is_open: bool) -> Way {
+fn way(method: &Method, leaf: &str, is_versioned: bool, is_open: bool) -> TargetKind {
     let is_read = [Method::GET, Method::HEAD].contains(method);
     let is_post = *method == Method::POST;
     match leaf {
-        _ if climbs(leaf) => Way::Nowhere,
-        "" if is_read => Way::About,
-        "/chat/completions" | "/responses" | "/messages" if is_post => Way::Ask,
-        "/api/chat" if is_post && !is_versioned => Way::Ask,
-        "/responses/compact" if is_post => Way::Compact,
-        "/messages/count_tokens" if is_post => Way::Count,
-        "/models" if is_read => Way::Models,
-        _ if is_read && leaf.starts_with("/models/") => Way::Model(decoded(&leaf["/models/".len()..])),
+        _ if climbs(leaf) => TargetKind::Nowhere,
+        "" if is_read => TargetKind::About,
+        "/chat/completions" | "/responses" | "/messages" if is_post => TargetKind::Ask,
+        "/api/chat" if is_post && !is_versioned => TargetKind::Ask,
+        "/responses/compact" if is_post => TargetKind::Compact,
+        "/messages/count_tokens" if is_post => TargetKind::Count,
+        "/models" if is_read => TargetKind::Models,
+        _ if is_read && leaf.starts_with("/models/") => TargetKind::Model(decoded(&leaf["/models/".len()..])),
         _ if !is_versioned && leaf.starts_with("/api/") && !leaf.starts_with("/api/v1") => {
-            Way::Root(leaf.to_owned())
+            TargetKind::Root(leaf.to_owned())
         }
-        _ if is_open && !leaf.is_empty() && !leaf.starts_with("/api/v1") => Way::Version(leaf.to_owned()),
-        _ => Way::Nowhere,
+        _ if is_open && !leaf.is_empty() && !leaf.starts_with("/api/v1") => {
+            TargetKind::Version(leaf.to_owned())
+        }
+        _ => TargetKind::Nowhere,
     }
 }
 
@@ -349,14 +351,14 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
 
 /// An error of ours as an answer; its words are those of the API that the client speaks. Nothing here holds a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Refusal {
+struct GatewayRefusal {
     status: u16,
     message: String,
     /// Seconds after which to come again.
     retry_after: Option<u32>,
 }
 
-impl Refusal {
+impl GatewayRefusal {
     fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), retry_after: None }
     }
@@ -370,7 +372,7 @@ impl Refusal {
     /// What is said when the provider could not be asked.
     fn of(error: &SendError) -> Self {
         let status = match error {
-            SendError::TimedOut { step: Step::Answer | Step::Piece, .. } => 504,
+            SendError::TimedOut { step: SendStep::Answer | SendStep::Piece, .. } => 504,
             SendError::Cancelled => 499,
             _ => 502,
         };
@@ -379,7 +381,7 @@ impl Refusal {
 
     /// The error as the client reads it.
     fn body(&self, dialect: Dialect) -> Vec<u8> {
-        dialect.refusal(&komado_provider::Refusal::of(self.status, self.message.as_str())).1
+        dialect.refusal(&komado_provider::ApiRefusal::of(self.status, self.message.as_str())).1
     }
 
     /// The answer.

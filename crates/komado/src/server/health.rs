@@ -4,7 +4,7 @@
 //! through untouched when it cannot is ready all the same, and says that it is degraded. What is to be put right in the settings of
 //! the store follows on lines of its own.
 
-use super::House;
+use super::ServerState;
 use super::gateway::Gateway;
 use crate::app::is_kept;
 use axum::Router;
@@ -14,7 +14,7 @@ use axum::routing::get;
 use http::{StatusCode, header};
 use komado_config::OnFault;
 use komado_ops::private;
-use komado_store::{Store, Vitals};
+use komado_store::{Store, StoreHealthFigures};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,15 +34,15 @@ const PULSE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The last answer to something that is asked once in a while, or why there was none.
-pub(crate) struct Remembered<T>(Mutex<Option<(Instant, Result<T, String>)>>);
+pub(crate) struct CachedAnswer<T>(Mutex<Option<(Instant, Result<T, String>)>>);
 
-impl<T> Default for Remembered<T> {
+impl<T> Default for CachedAnswer<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Clone> Remembered<T> {
+impl<T: Clone> CachedAnswer<T> {
     /// The last answer, which counts for `known`, and a failure for `unknown`; asked anew when it was long ago.
     fn get(
         &self,
@@ -61,37 +61,40 @@ impl<T: Clone> Remembered<T> {
     }
 }
 
-impl Remembered<Vitals> {
+impl CachedAnswer<StoreHealthFigures> {
     /// What the store says of itself.
-    pub(crate) fn of(&self, store: &dyn Store) -> Result<Vitals, String> {
+    pub(crate) fn of(&self, store: &dyn Store) -> Result<StoreHealthFigures, String> {
         self.get((PULSE, SILENCE), || store.vitals().map_err(|error| error.to_string()))
     }
 }
 
-struct Watch {
-    house: Arc<House>,
+struct HealthState {
+    house: Arc<ServerState>,
     gateway: Arc<Gateway>,
     /// Whether the folder could be written to.
-    folder: Remembered<()>,
+    folder: CachedAnswer<()>,
 }
 
 /// The route that says no more than that the process runs.
-pub(crate) fn alive() -> Router<Arc<House>> {
+pub(crate) fn alive() -> Router<Arc<ServerState>> {
     Router::new().route("/healthz", get(|| async { "ok\n" }))
 }
 
 /// The routes that say how it is doing.
-pub(crate) fn routes(house: &Arc<House>, gateway: &Arc<Gateway>) -> Router<Arc<House>> {
+pub(crate) fn routes(house: &Arc<ServerState>, gateway: &Arc<Gateway>) -> Router<Arc<ServerState>> {
     // Made here, so that it is missed when it is gone; beside the sessions it holds the keys of this machine.
     if is_kept(&house.context.config) {
         let _ = private::folder(&house.context.config.base_dir);
     }
-    let watch =
-        Watch { house: Arc::clone(house), gateway: Arc::clone(gateway), folder: Remembered::default() };
+    let watch = HealthState {
+        house: Arc::clone(house),
+        gateway: Arc::clone(gateway),
+        folder: CachedAnswer::default(),
+    };
     Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics)).with_state(Arc::new(watch))
 }
 
-async fn ready(State(watch): State<Arc<Watch>>) -> Response {
+async fn ready(State(watch): State<Arc<HealthState>>) -> Response {
     let found = match watch.house.circuit.trouble() {
         Some(why) => Err(why),
         None => {
@@ -116,7 +119,7 @@ async fn ready(State(watch): State<Arc<Watch>>) -> Response {
     }
 }
 
-async fn metrics(State(watch): State<Arc<Watch>>) -> Response {
+async fn metrics(State(watch): State<Arc<HealthState>>) -> Response {
     let house = Arc::clone(&watch.house);
     let ask = move || {
         let said = house.pulse.of(house.context.engine.store())?;
@@ -144,7 +147,7 @@ async fn within<T: Send + 'static>(
     }
 }
 
-impl Watch {
+impl HealthState {
     /// Whether the store is there, and what is to be put right in its settings.
     fn look(&self) -> Result<Vec<String>, String> {
         let context = &self.house.context;

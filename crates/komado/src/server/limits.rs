@@ -3,8 +3,8 @@
 //! A key has limits of its own or those of the server; without keys an address stands for all clients that come from it. Who comes
 //! too often is told when to come again, and nothing is queued: a queue would only hide it.
 
-use super::Caller;
-use super::api::Problem;
+use super::ApiCaller;
+use super::api::ApiProblem;
 use super::gateway::too_often;
 use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
@@ -14,7 +14,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
-use komado_config::ServerWishes;
+use komado_config::ServerConfig;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -35,23 +35,23 @@ const LISTENERS: usize = 256;
 const QUEUE: Duration = Duration::from_secs(5);
 
 /// How many may come.
-pub(crate) struct Limits {
+pub(crate) struct RequestLimits {
     all: Arc<Semaphore>,
     seats: Arc<Semaphore>,
     listeners: Arc<Semaphore>,
     rate: u32,
-    lanes: Mutex<HashMap<String, Arc<Lane>>>,
+    lanes: Mutex<HashMap<String, Arc<ClientLimits>>>,
 }
 
 /// One key or address.
-struct Lane {
+struct ClientLimits {
     rate: u32,
     concurrency: u32,
     pace: Option<DefaultDirectRateLimiter>,
     slots: Option<Arc<Semaphore>>,
 }
 
-impl Lane {
+impl ClientLimits {
     fn new(rate: u32, concurrency: u32) -> Self {
         Self {
             rate,
@@ -63,21 +63,21 @@ impl Lane {
 }
 
 /// A place among those that are handled at once.
-pub(crate) struct Permit {
+pub(crate) struct RequestPermit {
     _all: OwnedSemaphorePermit,
     _own: Option<OwnedSemaphorePermit>,
 }
 
-impl Limits {
+impl RequestLimits {
     /// The limits of the settings.
-    pub(crate) fn new(server: &ServerWishes) -> Self {
+    pub(crate) fn new(server: &ServerConfig) -> Self {
         let all = Arc::new(Semaphore::new(server.concurrency.max(1) as usize));
         let (seats, listeners) = (Arc::new(Semaphore::new(SEATS)), Arc::new(Semaphore::new(LISTENERS)));
         Self { all, seats, listeners, rate: server.rate, lanes: Mutex::default() }
     }
 
     /// A place, unless all are taken.
-    pub(super) fn enter(&self, guest: &Caller) -> Option<Permit> {
+    pub(super) fn enter(&self, guest: &ApiCaller) -> Option<RequestPermit> {
         let own = match (&guest.key, guest.concurrency) {
             (Some(key), Some(_)) => match &self.lane(&format!("key {key}"), guest).slots {
                 Some(slots) => Some(Arc::clone(slots).try_acquire_owned().ok()?),
@@ -86,7 +86,7 @@ impl Limits {
             _ => None,
         };
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some(Permit { _all: all, _own: own })
+        Some(RequestPermit { _all: all, _own: own })
     }
 
     /// Takes every seat.
@@ -96,7 +96,7 @@ impl Limits {
     }
 
     /// True when one more may come now.
-    fn may_come(&self, guest: &Caller, peer: Option<SocketAddr>) -> bool {
+    fn may_come(&self, guest: &ApiCaller, peer: Option<SocketAddr>) -> bool {
         let name = match (&guest.key, peer) {
             (Some(key), _) => format!("key {key}"),
             (None, Some(peer)) => peer.ip().to_string(),
@@ -108,7 +108,7 @@ impl Limits {
         self.lane(&name, guest).pace.as_ref().is_none_or(|pace| pace.check().is_ok())
     }
 
-    fn lane(&self, name: &str, guest: &Caller) -> Arc<Lane> {
+    fn lane(&self, name: &str, guest: &ApiCaller) -> Arc<ClientLimits> {
         let (rate, concurrency) = (guest.rate.unwrap_or(self.rate), guest.concurrency.unwrap_or_default());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if lanes.len() >= MOST {
@@ -118,7 +118,7 @@ impl Limits {
         if let Some(lane) = known {
             return Arc::clone(lane);
         }
-        let lane = Arc::new(Lane::new(rate, concurrency));
+        let lane = Arc::new(ClientLimits::new(rate, concurrency));
         lanes.insert(name.to_owned(), Arc::clone(&lane));
         lane
     }
@@ -130,7 +130,7 @@ pub(crate) async fn pace(
     request: Request,
     next: Next,
 ) -> Response {
-    let guest = request.extensions().get::<Caller>().cloned().unwrap_or_default();
+    let guest = request.extensions().get::<ApiCaller>().cloned().unwrap_or_default();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     if gateway.limits.may_come(&guest, peer) {
         return next.run(request).await;
@@ -149,7 +149,7 @@ pub(crate) async fn seat(
     let limits = &gateway.limits;
     let busy = |what: &str| {
         gateway.meters.turned_away("concurrency");
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("too many {what} at once"));
+        let problem = ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, format!("too many {what} at once"));
         let mut response = problem.into_response();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         response
@@ -159,7 +159,7 @@ pub(crate) async fn seat(
     // A call whose client has gone still holds its thread, so it still holds its seat.
     let call = tokio::spawn(async move { (next.run(request).await, seat) });
     let Ok((response, seat)) = call.await else {
-        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the call broke off").into_response();
+        return ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "the call broke off").into_response();
     };
     let kind = response.headers().get(CONTENT_TYPE);
     if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"text/event-stream")) {
@@ -189,12 +189,12 @@ fn held(response: Response, place: OwnedSemaphorePermit) -> Response {
 mod tests {
     use super::*;
 
-    fn limits(concurrency: u32, rate: u32) -> Limits {
-        Limits::new(&ServerWishes { concurrency, rate, ..ServerWishes::default() })
+    fn limits(concurrency: u32, rate: u32) -> RequestLimits {
+        RequestLimits::new(&ServerConfig { concurrency, rate, ..ServerConfig::default() })
     }
 
-    fn key(name: &str, rate: Option<u32>, concurrency: Option<u32>) -> Caller {
-        Caller { key: Some(name.to_owned()), rate, concurrency, ..Caller::default() }
+    fn key(name: &str, rate: Option<u32>, concurrency: Option<u32>) -> ApiCaller {
+        ApiCaller { key: Some(name.to_owned()), rate, concurrency, ..ApiCaller::default() }
     }
 
     #[test]
@@ -203,8 +203,8 @@ mod tests {
         let own = key("a", None, Some(1));
         let first = limits.enter(&own);
         assert!(first.is_some() && limits.enter(&own).is_none());
-        let other = limits.enter(&Caller::default());
-        assert!(other.is_some() && limits.enter(&Caller::default()).is_none());
+        let other = limits.enter(&ApiCaller::default());
+        assert!(other.is_some() && limits.enter(&ApiCaller::default()).is_none());
         drop(first);
         assert!(limits.enter(&own).is_some());
     }
@@ -226,7 +226,7 @@ mod tests {
     fn who_comes_too_often_is_turned_away_and_nobody_else_is() {
         let limits = limits(9, 2);
         let peer = |n: u8| Some(SocketAddr::from(([10, 0, 0, n], 1)));
-        let guest = Caller::default();
+        let guest = ApiCaller::default();
         assert!(limits.may_come(&guest, peer(1)) && limits.may_come(&guest, peer(1)));
         assert!(!limits.may_come(&guest, peer(1)) && limits.may_come(&guest, peer(2)));
         let slow = key("slow", Some(1), None);

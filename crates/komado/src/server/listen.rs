@@ -18,29 +18,29 @@ use tokio::time::{Sleep, sleep};
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct PeerAddress(pub(crate) SocketAddr);
 
-impl Connected<IncomingStream<'_, Prompt>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Prompt>) -> Self {
+impl Connected<IncomingStream<'_, TimedListener>> for PeerAddress {
+    fn connect_info(stream: IncomingStream<'_, TimedListener>) -> Self {
         Self(*stream.remote_addr())
     }
 }
 
 /// Connections whose first head must come within some time.
-pub(crate) struct Prompt {
+pub(crate) struct TimedListener {
     inner: TcpListener,
     patience: Duration,
 }
 
-impl Prompt {
+impl TimedListener {
     /// Waits `patience` for a head.
     pub(crate) fn new(inner: TcpListener, patience: Duration) -> Self {
         Self { inner, patience }
     }
 }
 
-impl Listener for Prompt {
-    type Io = Prompted;
+impl Listener for TimedListener {
+    type Io = TimedConnection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -48,7 +48,7 @@ impl Listener for Prompt {
         // Pieces of a stream are small and must not wait for each other.
         let _ = stream.set_nodelay(true);
         let until = Some(Box::pin(sleep(self.patience)));
-        (Prompted { stream, patience: self.patience, until, stalled: None, ends: 0 }, peer)
+        (TimedConnection { stream, patience: self.patience, until, stalled: None, ends: 0 }, peer)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -57,7 +57,7 @@ impl Listener for Prompt {
 }
 
 /// A connection.
-pub(crate) struct Prompted {
+pub(crate) struct TimedConnection {
     stream: TcpStream,
     patience: Duration,
     /// Until when the head must have come; `None` once it has.
@@ -68,7 +68,7 @@ pub(crate) struct Prompted {
     ends: usize,
 }
 
-impl Prompted {
+impl TimedConnection {
     /// What became of a write; one that makes no way for too long is an error.
     fn wrote<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
@@ -96,7 +96,7 @@ impl Prompted {
     }
 }
 
-impl AsyncRead for Prompted {
+impl AsyncRead for TimedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -115,7 +115,7 @@ impl AsyncRead for Prompted {
     }
 }
 
-impl AsyncWrite for Prompted {
+impl AsyncWrite for TimedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -152,10 +152,10 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    async fn pair(patience: Duration) -> (TcpStream, Prompted) {
+    async fn pair(patience: Duration) -> (TcpStream, TimedConnection) {
         let inner = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(inner.local_addr().unwrap()).await.unwrap();
-        (client, Prompt::new(inner, patience).accept().await.0)
+        (client, TimedListener::new(inner, patience).accept().await.0)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Bodies, headers and queries are never written: they may hold secrets.
 
 use super::traces::Traces;
-use komado_ops::{Fault, Outcome};
+use komado_ops::{OpFault, OpResult};
 use std::io::{self, Write};
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -12,7 +12,7 @@ use tracing_subscriber::{EnvFilter, fmt, registry};
 
 /// The form of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lines {
+pub(crate) enum LogFormat {
     /// For people.
     Text,
     /// For programs.
@@ -23,9 +23,9 @@ pub(crate) enum Lines {
 const VARIABLE: &str = "KOMADO_LOG";
 
 /// Standard error, which may be a file on a disk that is full: a line that is lost is no reason for a panic.
-struct Quiet;
+struct LossyStderr;
 
-impl Write for Quiet {
+impl Write for LossyStderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _ = io::stderr().write_all(bytes);
         Ok(bytes.len())
@@ -38,23 +38,23 @@ impl Write for Quiet {
 
 /// Begins to write; `level` as on the command line, else as the environment says, else what matters. Spans go to `traces`
 /// whatever the level.
-pub(crate) fn begin(level: Option<&str>, lines: Lines, traces: Option<&Traces>) -> Outcome {
+pub(crate) fn begin(level: Option<&str>, lines: LogFormat, traces: Option<&Traces>) -> OpResult {
     let given = level.map(str::to_owned).or_else(|| std::env::var(VARIABLE).ok());
     let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "info".to_owned());
     let filter = filter(&text).map_err(|why| {
-        Fault::usage(format!(
+        OpFault::usage(format!(
             "--log or {VARIABLE}: {text:?} is no level ({why}); write error, warn, info, debug or trace"
         ))
     })?;
-    let base = fmt::layer().with_writer(|| Quiet).with_target(false);
+    let base = fmt::layer().with_writer(|| LossyStderr).with_target(false);
     let written = match lines {
-        Lines::Text => base.boxed(),
-        Lines::Json => base.json().flatten_event(true).boxed(),
+        LogFormat::Text => base.boxed(),
+        LogFormat::Json => base.json().flatten_event(true).boxed(),
     };
     let ours = filter_fn(|about| about.is_span() && about.target().starts_with("komado"));
     let spans = traces.map(|traces| traces.layer().with_filter(ours));
     let begun = registry().with(written.with_filter(filter)).with(spans).try_init();
-    begun.map_err(|why| Fault::usage(format!("the log cannot begin: {why}")))
+    begun.map_err(|why| OpFault::usage(format!("the log cannot begin: {why}")))
 }
 
 /// What is written: a level, or levels by part as `komado=debug`. A word alone is a level: taken for the name of a part, as

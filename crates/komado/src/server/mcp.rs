@@ -6,10 +6,13 @@
 
 mod resource;
 
-use super::House;
+use super::ServerState;
 use axum::Router;
 use http::request::Parts;
-use komado_ops::{Caller, Context, Effect, Exit, Fault, Missing, Naming, Outcome, Reader, Row};
+use komado_ops::{
+    ApiCaller, Effect, FaultKind, Missing, Naming, OpFault, OpResult, OperationContext, OperationRow,
+    ResultReader,
+};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,
@@ -32,7 +35,7 @@ const PATH: &str = "/mcp";
 const MOST_BYTES: usize = 32 << 20;
 
 /// Its routes.
-pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
+pub(crate) fn routes(house: &Arc<ServerState>) -> Router<Arc<ServerState>> {
     // The gate has looked at who calls, and under which name, before a request comes here.
     let settings = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -41,7 +44,7 @@ pub(crate) fn routes(house: &Arc<House>) -> Router<Arc<House>> {
         .with_cancellation_token(house.stop.clone())
         .disable_allowed_hosts();
     let context = house.context.clone();
-    let door = move || Ok(Door::guarded(context.clone()));
+    let door = move || Ok(McpHandler::guarded(context.clone()));
     let served = StreamableHttpService::new(door, Arc::new(NeverSessionManager::default()), settings);
     Router::new().route_service(PATH, served)
 }
@@ -56,29 +59,29 @@ full the window is, and `pin`, `condense`, `rewind` and `revert` to change what 
 
 /// One client's way in.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct McpHandler {
     /// Settings, store and engine.
-    operations: Context,
+    operations: OperationContext,
     /// Who asks, where no gate says so for each request.
-    owner: Option<Caller>,
+    owner: Option<ApiCaller>,
     named: Option<String>,
 }
 
-impl Door {
+impl McpHandler {
     /// For the user who started the process, and may see everything. `named` is the session when a call names none.
-    pub(crate) fn owned(operations: Context, named: Option<String>) -> Self {
-        Self { operations, owner: Some(Caller::owner()), named }
+    pub(crate) fn owned(operations: OperationContext, named: Option<String>) -> Self {
+        Self { operations, owner: Some(ApiCaller::owner()), named }
     }
 
     /// For requests that came through the gate, each with its guest.
-    pub(crate) fn guarded(operations: Context) -> Self {
+    pub(crate) fn guarded(operations: OperationContext) -> Self {
         Self { operations, owner: None, named: None }
     }
 
     /// What operations run in for the caller of a request.
-    fn context(&self, request: &RequestContext<RoleServer>) -> Result<Context, ErrorData> {
+    fn context(&self, request: &RequestContext<RoleServer>) -> Result<OperationContext, ErrorData> {
         let parts = request.extensions.get::<Parts>();
-        let caller = self.owner.clone().or_else(|| parts?.extensions.get::<Caller>().cloned());
+        let caller = self.owner.clone().or_else(|| parts?.extensions.get::<ApiCaller>().cloned());
         // A request that no gate has looked at is refused.
         let caller = caller.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
         let header = parts.and_then(|parts| parts.headers.get(HEADER)?.to_str().ok().map(str::to_owned));
@@ -90,8 +93,8 @@ impl Door {
     async fn run<T: Send + 'static>(
         &self,
         request: &RequestContext<RoleServer>,
-        work: impl FnOnce(&Context) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<Result<T, Fault>, ErrorData> {
+        work: impl FnOnce(&OperationContext) -> Result<T, OpFault> + Send + 'static,
+    ) -> Result<Result<T, OpFault>, ErrorData> {
         let context = self.context(request)?;
         let done = tokio::task::spawn_blocking(move || work(&context)).await;
         done.map_err(|error| ErrorData::internal_error(format!("the call broke off: {error}"), None))
@@ -99,11 +102,11 @@ impl Door {
 }
 
 /// What was named is not there, or was named wrongly.
-fn refused(fault: &Fault) -> ErrorData {
+fn refused(fault: &OpFault) -> ErrorData {
     ErrorData::invalid_params(fault.message().to_owned(), None)
 }
 
-impl ServerHandler for Door {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let able = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
         let name = Implementation::new("komado", env!("CARGO_PKG_VERSION")).with_title("Komado");
@@ -195,7 +198,7 @@ impl ServerHandler for Door {
 
 /// What a tool gives back: words, and the same for programs.
 #[derive(Clone, PartialEq, Debug)]
-struct Answer {
+struct McpAnswer {
     /// For people and models.
     text: String,
     /// For programs: always an object.
@@ -203,7 +206,7 @@ struct Answer {
 }
 
 /// The operations that are offered as tools.
-fn operations() -> impl Iterator<Item = &'static Row> {
+fn operations() -> impl Iterator<Item = &'static OperationRow> {
     komado_ops::ALL.iter().filter(|row| row.interfaces.mcp.is_ok())
 }
 
@@ -213,12 +216,12 @@ fn tools() -> Vec<Tool> {
 }
 
 /// The tool of a name.
-fn find(name: &str) -> Option<&'static Row> {
+fn find(name: &str) -> Option<&'static OperationRow> {
     operations().find(|row| row.name == name)
 }
 
 /// An operation as a tool: its schema is that of its type, and what it does to a session is told as hints.
-fn described(row: &Row) -> Tool {
+fn described(row: &OperationRow) -> Tool {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = (row.request)(&mut settings.into_generator()).to_value();
     let Some(fields) = schema.as_object_mut() else { return Tool::default() };
@@ -235,19 +238,20 @@ fn described(row: &Row) -> Tool {
 }
 
 /// Calls a tool.
-fn call(row: &Row, given: JsonObject, context: &Context) -> Outcome<Answer> {
-    let answer =
-        row.call(given.into(), context, Reader::Model, |_| Ok(None)).map_err(|fault| told(row, fault))?;
+fn call(row: &OperationRow, given: JsonObject, context: &OperationContext) -> OpResult<McpAnswer> {
+    let answer = row
+        .call(given.into(), context, ResultReader::Model, |_| Ok(None))
+        .map_err(|fault| told(row, fault))?;
     let value: Value = serde_json::from_str(&answer.json)?;
-    Ok(Answer { text: answer.text.unwrap_or(answer.json), value })
+    Ok(McpAnswer { text: answer.text.unwrap_or(answer.json), value })
 }
 
 /// A failure in the words of this interface.
-fn told(row: &Row, fault: Fault) -> Fault {
+fn told(row: &OperationRow, fault: OpFault) -> OpFault {
     match (fault.what_is_missing(), fault.exit()) {
         (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
-        (_, Exit::Malformed) => {
-            Fault::input(format!("the arguments of {} cannot be taken: {}", row.name, fault.message()))
+        (_, FaultKind::Malformed) => {
+            OpFault::input(format!("the arguments of {} cannot be taken: {}", row.name, fault.message()))
         }
         _ => fault,
     }
@@ -271,9 +275,12 @@ fn prompts() -> Vec<Prompt> {
 }
 
 /// The words of a prompt.
-fn say(context: &Context, name: &str, given: &JsonObject) -> Outcome<String> {
+fn say(context: &OperationContext, name: &str, given: &JsonObject) -> OpResult<String> {
     if name != RESUME {
-        return Err(Fault::new(Exit::NotFound, format!("there is no prompt {name:?}; there is {RESUME:?}")));
+        return Err(OpFault::new(
+            FaultKind::NotFound,
+            format!("there is no prompt {name:?}; there is {RESUME:?}"),
+        ));
     }
     let window = run(context, "context", given.clone())?;
     let mut asked = given.clone();
@@ -291,17 +298,17 @@ fn say(context: &Context, name: &str, given: &JsonObject) -> Outcome<String> {
 }
 
 /// Calls the tool of a name.
-fn run(context: &Context, name: &str, given: JsonObject) -> Outcome<Answer> {
-    let tool = find(name).ok_or_else(|| Fault::usage(format!("there is no tool {name:?}")))?;
+fn run(context: &OperationContext, name: &str, given: JsonObject) -> OpResult<McpAnswer> {
+    let tool = find(name).ok_or_else(|| OpFault::usage(format!("there is no tool {name:?}")))?;
     call(tool, given, context)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{App, Options};
+    use crate::app::{App, GlobalOptions};
     use komado_ops::task::AddTask;
-    use komado_ops::{Caller, Naming};
+    use komado_ops::{ApiCaller, Naming};
     use serde_json::json;
     use std::collections::{BTreeSet, HashSet};
 
@@ -338,11 +345,14 @@ mod tests {
     fn a_session_of_one_guest_is_not_there_for_another_whatever_the_tool() {
         let dir = tempfile::tempdir().unwrap();
         let app = app(dir.path());
-        let of = |caller: Caller| app.context.of(caller, Naming::Prefix { default: None });
-        let user =
-            |user: &str| Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() };
+        let of = |caller: ApiCaller| app.context.of(caller, Naming::Prefix { default: None });
+        let user = |user: &str| ApiCaller {
+            key: Some(user.into()),
+            user: Some(user.into()),
+            ..ApiCaller::default()
+        };
         let (ann, bob) = (of(user("ann")), of(user("bob")));
-        let run = |context: &Context, name: &str, given: Value| {
+        let run = |context: &OperationContext, name: &str, given: Value| {
             call(find(name).unwrap(), given.as_object().unwrap().clone(), context)
         };
         assert!(run(&ann, "new", json!({ "user": "bob", "window": 4000 })).is_err());
@@ -372,7 +382,7 @@ mod tests {
         // A session that the key lists is searched, too, with a user of one's own or without.
         for user in [Some("bob".to_owned()), None] {
             let sessions = vec!["gone".into(), hers.clone()];
-            let listed = of(Caller { user, sessions, ..bob.caller.clone() });
+            let listed = of(ApiCaller { user, sessions, ..bob.caller.clone() });
             let wide = run(&listed, "recall", json!({ "query": "secret" })).unwrap();
             assert_eq!(wide.value["items"].as_array().unwrap().len(), 1);
             assert_eq!(wide.value["items"][0]["session"], hers);
@@ -393,7 +403,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let app = app(dir.path());
         let of = |user: &str| {
-            let caller = Caller { key: Some(user.into()), user: Some(user.into()), ..Caller::default() };
+            let caller =
+                ApiCaller { key: Some(user.into()), user: Some(user.into()), ..ApiCaller::default() };
             app.context.of(caller, Naming::Prefix { default: None })
         };
         let add =
@@ -401,7 +412,7 @@ mod tests {
                 text: "the secret is 合言葉".into(), user: Some("ann".into()), ..AddTask::default()
             };
         let hers = app.context.run(add).unwrap().session;
-        let run = |context: &Context, name: &str, given: Value| {
+        let run = |context: &OperationContext, name: &str, given: Value| {
             call(find(name).unwrap(), given.as_object().unwrap().clone(), context)
         };
         let listed = run(&of("ann"), "tasks", json!({})).unwrap();
@@ -416,7 +427,8 @@ mod tests {
     }
 
     fn app(base: &std::path::Path) -> App {
-        let options = Options { json: false, base_dir: Some(base.to_owned()), config: None, set: Vec::new() };
+        let options =
+            GlobalOptions { json: false, base_dir: Some(base.to_owned()), config: None, set: Vec::new() };
         App::new(&options).unwrap()
     }
 

@@ -6,15 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::circuit::{Circuit, Need};
-use super::metrics::Meters;
+use super::circuit::{StoreCircuit, StoreNeed};
+use super::metrics::Metrics;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::{
-    BlobRef, Blobs, Change, Holder, Journal, Lessons, Letter, Mail, Mode, Note, Outcome, Places, Pulse,
-    Query, Queue, Queued, ReadSeek, Result, Row, Shelf, Spot, Store, Swept, Taken, Tree, Vitals, Watch,
-    Watcher, Which,
+    BlobRef, BlobSweep, Blobs, BranchFilter, BranchTable, Holder, JobOutcome, Journal, JournalRepair,
+    JournalRow, Lessons, OpenMode, Queue, QueuedJob, ReadSeek, RequestFile, Result, SearchIndex,
+    SessionChange, SessionQuery, Store, StoreFigures, StoreHealthFigures, TakenJob, ThreadMail,
+    TranscriptPlace, TranscriptPlaces, WatchStore, Watcher,
 };
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,21 +27,21 @@ use std::time::{Duration, Instant};
 const MOST_KNOWN: usize = 65_536;
 
 /// A store whose calls are counted.
-pub(crate) struct Metered {
+pub(crate) struct MeteredStore {
     inner: Arc<dyn Store>,
-    gauge: Arc<Gauge>,
+    gauge: Arc<StoreGauge>,
 }
 
 /// What is told how calls went.
-struct Gauge {
-    meters: Arc<Meters>,
-    circuit: Arc<Circuit>,
+struct StoreGauge {
+    meters: Arc<Metrics>,
+    circuit: Arc<StoreCircuit>,
     known: Mutex<HashSet<u64>>,
 }
 
-impl Gauge {
+impl StoreGauge {
     /// Makes a call, and tells how it went.
-    fn time<T>(&self, call: &'static str, need: Need, op: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn time<T>(&self, call: &'static str, need: StoreNeed, op: impl FnOnce() -> Result<T>) -> Result<T> {
         let begun = Instant::now();
         let span = tracing::debug_span!("store", call).entered();
         let done = op();
@@ -71,14 +72,14 @@ impl Gauge {
     }
 }
 
-impl Metered {
+impl MeteredStore {
     /// `inner`, with what it does told to `meters` and `circuit`.
-    pub(crate) fn new(inner: Arc<dyn Store>, meters: Arc<Meters>, circuit: Arc<Circuit>) -> Self {
-        Self { inner, gauge: Arc::new(Gauge { meters, circuit, known: Mutex::default() }) }
+    pub(crate) fn new(inner: Arc<dyn Store>, meters: Arc<Metrics>, circuit: Arc<StoreCircuit>) -> Self {
+        Self { inner, gauge: Arc::new(StoreGauge { meters, circuit, known: Mutex::default() }) }
     }
 
     fn read<T>(&self, call: &'static str, op: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
-        self.gauge.time(call, Need::Read, || op(&*self.inner))
+        self.gauge.time(call, StoreNeed::Read, || op(&*self.inner))
     }
 
     /// A call that reads part of a history.
@@ -88,15 +89,15 @@ impl Metered {
 
     /// A call that writes, unless there turns out to be nothing to write.
     fn settle<T>(&self, call: &'static str, op: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
-        self.gauge.time(call, Need::Maybe, || op(&*self.inner))
+        self.gauge.time(call, StoreNeed::Maybe, || op(&*self.inner))
     }
 
     fn write<T>(&self, call: &'static str, op: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
-        self.gauge.time(call, Need::Write, || op(&*self.inner))
+        self.gauge.time(call, StoreNeed::Write, || op(&*self.inner))
     }
 
-    fn tell_ended(&self, session: &Session, change: &Change) {
-        let Change::State { to, .. } = change else { return };
+    fn tell_ended(&self, session: &Session, change: &SessionChange) {
+        let SessionChange::State { to, .. } = change else { return };
         if !to.is_ended() {
             return;
         }
@@ -115,7 +116,7 @@ impl Metered {
     }
 }
 
-impl Store for Metered {
+impl Store for MeteredStore {
     fn create(&self, meta: &Meta) -> Result<()> {
         let done = self.write("create", |store| store.create(meta));
         self.gauge.meters.created(done.as_ref().err());
@@ -125,11 +126,11 @@ impl Store for Metered {
         done
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.read("sessions", |store| store.sessions(query))
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         let session = self.write("change", |store| store.change(id, change))?;
         self.tell_ended(&session, change);
         Ok(session)
@@ -147,8 +148,8 @@ impl Store for Metered {
         self.write("spawn", |store| store.spawn(header))
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
-        let need = if mode == Mode::Read { Need::Read } else { Need::Maybe };
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
+        let need = if mode == OpenMode::Read { StoreNeed::Read } else { StoreNeed::Maybe };
         let done = self.gauge.time("open", need, || self.inner.open(id, thread, mode));
         let meters = &self.gauge.meters;
         match &done {
@@ -166,8 +167,8 @@ impl Store for Metered {
         self.read("writer", |store| store.writer(id))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
-        self.read("shelf", |store| store.shelf(id))
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
+        self.read("search_index", |store| store.search_index(id))
     }
 }
 
@@ -176,7 +177,7 @@ macro_rules! passed_on {
     ($($trait:ident {
         $($kind:ident $call:literal $name:ident($($arg:ident: $type:ty),*) -> $output:ty;)+
     })+) => {
-        $(impl $trait for Metered {
+        $(impl $trait for MeteredStore {
             $(fn $name(&self, $($arg: $type),*) -> Result<$output> {
                 self.$kind($call, |store| store.$name($($arg),*))
             })+
@@ -188,7 +189,7 @@ passed_on! {
     Blobs {
         write "put_blob" put_blob(id: &SessionId, bytes: &mut dyn Read) -> BlobRef;
         history "blob" blob(id: &SessionId, blob: &str) -> Box<dyn ReadSeek>;
-        settle "sweep" sweep(id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Swept;
+        settle "sweep" sweep(id: &SessionId, keep: &dyn Fn(&str) -> bool) -> BlobSweep;
     }
     Lessons {
         read "lesson" lesson(about: &str) -> Option<String>;
@@ -196,40 +197,40 @@ passed_on! {
         read "lessons" lessons() -> Vec<(String, String)>;
         settle "forget" forget(about: &str) -> bool;
     }
-    Places {
-        write "note" note(spots: &[Spot]) -> ();
-        read "spots" spots(name: &str) -> Vec<Spot>;
+    TranscriptPlaces {
+        write "note" note(spots: &[TranscriptPlace]) -> ();
+        read "spots" spots(name: &str) -> Vec<TranscriptPlace>;
     }
-    Tree {
+    BranchTable {
         write "put_branch" put_branch(branch: &Branch) -> ();
-        read "branches" branches(id: &SessionId, which: Which) -> Vec<Branch>;
+        read "branches" branches(id: &SessionId, which: BranchFilter) -> Vec<Branch>;
         settle "unsettle" unsettle(id: &SessionId, parent: &ThreadId) -> ();
         settle "drop_branch" drop_branch(id: &SessionId, thread: &ThreadId) -> ();
-        write "post" post(id: &SessionId, to: &ThreadId, mail: &Mail) -> ();
-        read "mail" mail(id: &SessionId, to: &ThreadId) -> Vec<Mail>;
+        write "post" post(id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> ();
+        read "mail" mail(id: &SessionId, to: &ThreadId) -> Vec<ThreadMail>;
         settle "taken" taken(id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> ();
     }
     Queue {
-        settle "enqueue" adopt(queued: &Queued) -> bool;
-        settle "take" take(holder: &Holder, hidden: Duration) -> Option<Taken>;
-        write "keep" keep(taken: &Taken, hidden: Duration) -> ();
-        write "finish" finish(taken: &Taken, outcome: &Outcome) -> ();
-        read "jobs" jobs(after: Option<&SessionId>, limit: usize) -> Vec<Queued>;
+        settle "enqueue" adopt(queued: &QueuedJob) -> bool;
+        settle "take" take(holder: &Holder, hidden: Duration) -> Option<TakenJob>;
+        write "keep" keep(taken: &TakenJob, hidden: Duration) -> ();
+        write "finish" finish(taken: &TakenJob, outcome: &JobOutcome) -> ();
+        read "jobs" jobs(after: Option<&SessionId>, limit: usize) -> Vec<QueuedJob>;
         settle "requeue" requeue(id: &SessionId) -> bool;
         settle "withdraw" withdraw(id: &SessionId) -> bool;
     }
-    Watch {
+    WatchStore {
         read "watch" watch() -> Box<dyn Watcher>;
     }
-    Pulse {
-        read "vitals" vitals() -> Vitals;
+    StoreFigures {
+        read "vitals" vitals() -> StoreHealthFigures;
     }
 }
 
 /// A journal that is open: its writes are timed, and its failures are counted.
 struct MeteredJournal {
     inner: Box<dyn Journal>,
-    gauge: Arc<Gauge>,
+    gauge: Arc<StoreGauge>,
 }
 
 impl Journal for MeteredJournal {
@@ -249,24 +250,24 @@ impl Journal for MeteredJournal {
         self.gauge.read("line", || self.inner.line(seq))
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
-        self.gauge.time("append", Need::Write, || self.inner.append(after, rows))
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
+        self.gauge.time("append", StoreNeed::Write, || self.inner.append(after, rows))
     }
 
-    fn letter(&self) -> Result<Letter> {
-        self.gauge.time("letter", Need::Nothing, || self.inner.letter())
+    fn request_file(&self) -> Result<RequestFile> {
+        self.gauge.time("request_file", StoreNeed::Nothing, || self.inner.request_file())
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {
-        self.gauge.time("settle", Need::Nothing, || self.inner.settle(view))
+        self.gauge.time("settle", StoreNeed::Nothing, || self.inner.settle(view))
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
-        self.gauge.time("rewrite", Need::Maybe, || self.inner.rewrite(change))
+        self.gauge.time("rewrite", StoreNeed::Maybe, || self.inner.rewrite(change))
     }
 
     fn relabel(&mut self, label: Option<&str>) -> Result<()> {
-        self.gauge.time("relabel", Need::Write, || self.inner.relabel(label))
+        self.gauge.time("relabel", StoreNeed::Write, || self.inner.relabel(label))
     }
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
@@ -274,7 +275,7 @@ impl Journal for MeteredJournal {
         Ok(Box::new(Self { inner, gauge: Arc::clone(&self.gauge) }))
     }
 
-    fn notes(&self) -> &[Note] {
+    fn notes(&self) -> &[JournalRepair] {
         self.inner.notes()
     }
 }

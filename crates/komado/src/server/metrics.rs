@@ -4,8 +4,8 @@
 //! own for ever.
 
 use komado_core::session::State;
-use komado_engine::relay::Notes;
-use komado_store::{Error, Vitals};
+use komado_engine::relay::RelayNotes;
+use komado_store::{Error, StoreHealthFigures};
 use metrics::{
     SharedString, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     with_local_recorder,
@@ -105,12 +105,12 @@ fn describe() {
 }
 
 /// Counters of one server.
-pub(crate) struct Meters {
+pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
 }
 
 /// How an exchange went.
-pub(crate) struct Told<'a> {
+pub(crate) struct ExchangeRecord<'a> {
     /// How the client speaks.
     pub(crate) dialect: &'static str,
     /// Who was asked.
@@ -128,10 +128,10 @@ pub(crate) struct Told<'a> {
     /// The user's turns in the request.
     pub(crate) turns: usize,
     /// What was done.
-    pub(crate) notes: &'a Notes,
+    pub(crate) notes: &'a RelayNotes,
 }
 
-impl Meters {
+impl Metrics {
     /// All at zero.
     pub(crate) fn new() -> Self {
         let bounds = [
@@ -152,7 +152,7 @@ impl Meters {
     }
 
     /// An exchange is over: it is counted, and told in the log.
-    pub(crate) fn told(&self, told: &Told<'_>) {
+    pub(crate) fn told(&self, told: &ExchangeRecord<'_>) {
         let notes = told.notes;
         let status = told.status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
         let placed = if notes.placed.is_empty() { "none" } else { notes.placed };
@@ -193,7 +193,7 @@ impl Meters {
         self.log(told);
     }
 
-    fn log(&self, told: &Told<'_>) {
+    fn log(&self, told: &ExchangeRecord<'_>) {
         let notes = told.notes;
         let session = notes.session.as_ref().map(ToString::to_string);
         // Whatever went wrong before a place was found has been told already.
@@ -284,7 +284,7 @@ fn failure(error: &Error) -> Option<&'static str> {
     }
 }
 
-impl Meters {
+impl Metrics {
     /// A call of the store is over.
     pub(crate) fn store_call(&self, call: &'static str, took: Duration, error: Option<&Error>) {
         with_local_recorder(&self.recorder, || {
@@ -344,7 +344,7 @@ impl Meters {
     }
 
     /// How the store is doing; `None` while it does not say.
-    pub(crate) fn vitals(&self, vitals: Option<&Vitals>) {
+    pub(crate) fn vitals(&self, vitals: Option<&StoreHealthFigures>) {
         with_local_recorder(&self.recorder, || {
             gauge!("komado_store_up").set(if vitals.is_some() { 1.0 } else { 0.0 });
             let Some(vitals) = vitals else { return };
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_rendered_and_two_servers_do_not_share_it() {
-        let (one, other) = (Meters::new(), Meters::new());
-        let notes = Notes {
+        let (one, other) = (Metrics::new(), Metrics::new());
+        let notes = RelayNotes {
             placed: "new",
             before: 9,
             after: 4,
@@ -384,9 +384,9 @@ mod tests {
             rungs: vec![("clip", 2), ("condense", 1)],
             recalls: 4,
             attempts: 3,
-            ..Notes::default()
+            ..RelayNotes::default()
         };
-        one.told(&Told {
+        one.told(&ExchangeRecord {
             dialect: "openai",
             upstream: "社内",
             status: Some(500),

@@ -6,10 +6,10 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use komado_config::TraceWishes;
-use komado_ops::{Fault, Outcome};
-use komado_provider::client::Patience;
-use komado_provider::{Body, Cancel, Client, Forward};
+use komado_config::TraceConfig;
+use komado_ops::{OpFault, OpResult};
+use komado_provider::client::ClientTimeouts;
+use komado_provider::{Cancel, Client, ClientBody, ForwardRequest};
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{HeaderExtractor, HttpClient, HttpError};
@@ -38,16 +38,21 @@ pub(crate) struct Traces(SdkTracerProvider);
 
 impl Traces {
     /// To the collector of the settings; `None` when there is none.
-    pub(crate) fn begin(wishes: &TraceWishes) -> Outcome<Option<Self>> {
+    pub(crate) fn begin(wishes: &TraceConfig) -> OpResult<Option<Self>> {
         let Some(endpoint) = &wishes.endpoint else { return Ok(None) };
         let wrong =
-            |why: String| Fault::usage(format!("telemetry.otlp_endpoint: traces cannot be sent: {why}"));
-        let patience =
-            Patience { connect: PATIENCE, first: PATIENCE, idle: PATIENCE, tries: 1, ..Patience::default() };
+            |why: String| OpFault::usage(format!("telemetry.otlp_endpoint: traces cannot be sent: {why}"));
+        let patience = ClientTimeouts {
+            connect: PATIENCE,
+            first: PATIENCE,
+            idle: PATIENCE,
+            tries: 1,
+            ..ClientTimeouts::default()
+        };
         let client = Client::new(patience).map_err(|error| wrong(error.to_string()))?;
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Post(client))
+            .with_http_client(SpanSender(client))
             .with_endpoint(place(endpoint))
             .with_timeout(PATIENCE)
             .with_headers(headers(wishes.headers.as_deref().unwrap_or_default()))
@@ -96,22 +101,22 @@ pub(crate) fn go_on(span: &Span, headers: &HeaderMap) {
 }
 
 /// Sends spans. It blocks, on the thread that the spans wait on.
-struct Post(Client);
+struct SpanSender(Client);
 
-impl std::fmt::Debug for Post {
+impl std::fmt::Debug for SpanSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Post")
     }
 }
 
-impl Post {
+impl SpanSender {
     fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (parts, body) = request.into_parts();
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers: Vec<_> =
             parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
-        let (url, body) = (parts.uri.to_string(), Body::Bytes(body));
-        let forward = Forward { method: parts.method, url: &url, headers: &headers, body };
+        let (url, body) = (parts.uri.to_string(), ClientBody::Bytes(body));
+        let forward = ForwardRequest { method: parts.method, url: &url, headers: &headers, body };
         let mut incoming = self.0.forward(forward, &Cancel::default())?;
         let mut answer = Vec::new();
         while let Some(piece) = incoming.chunk()?.filter(|_| answer.len() < LONGEST) {
@@ -121,7 +126,7 @@ impl Post {
     }
 }
 
-impl HttpClient for Post {
+impl HttpClient for SpanSender {
     fn send_bytes<'a, 'f>(
         &'a self,
         request: Request<Bytes>,

@@ -5,19 +5,19 @@
 
 use super::write::read_stdin;
 use crate::app::App;
-use crate::paper::{Ink, Paper, number, say};
+use crate::cli_output::{CliOutput, Style, number, say};
 use crate::render::window::{edit_line, slices_line};
-use crate::signals::{Interrupt, Watch};
+use crate::signals::{Interrupt, InterruptGuard};
 use komado_core::Address;
 use komado_core::notation::shown;
-use komado_engine::engine::Found;
-use komado_engine::exchange::{Hint, News, When};
-use komado_engine::fit::Fitted;
-use komado_ops::ask::{Answered, Ask, Beginning, Listener};
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::exchange::{BudgetHint, ExchangeEvent, HintTime};
+use komado_engine::fit::FitResult;
+use komado_ops::ask::{AskListener, AskModel, AskResult, Beginning};
 use komado_ops::choice::ModelArgs;
 use komado_ops::window::MadeEdit;
-use komado_ops::{Exit, Fault, Outcome, change};
-use komado_provider::{Cancel, Event};
+use komado_ops::{FaultKind, OpFault, OpResult, change};
+use komado_provider::{Cancel, ModelEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use std::io::{self, IsTerminal, Write};
@@ -39,14 +39,14 @@ pub(crate) struct AskArgs {
     beginning: Beginning,
 }
 
-pub(crate) fn ask(app: &mut App, args: AskArgs) -> Outcome {
+pub(crate) fn ask(app: &mut App, args: AskArgs) -> OpResult {
     let (address, question) = read(app, &args)?;
     let (session, thread) = address.map(|address| (address.session, address.thread)).unzip();
-    let begun: fn(&Found) = match session {
+    let begun: fn(&ResolvedAddress) = match session {
         None => |found| say(format!("session: {}", komado_ops::change::name(found))),
         Some(_) => |_| (),
     };
-    let request = Ask {
+    let request = AskModel {
         session: session.map(|session| session.to_string()),
         thread: thread.flatten().map(|thread| thread.to_string()),
         question,
@@ -54,7 +54,7 @@ pub(crate) fn ask(app: &mut App, args: AskArgs) -> Outcome {
         model: args.model,
     };
     let interrupt = Interrupt::listen();
-    let mut listener = Stoppable::new(Answer::onto(&app.paper), &interrupt, begun);
+    let mut listener = StoppablePrinter::new(AnswerPrinter::onto(&app.paper), &interrupt, begun);
     match request.hear(&app.context, &mut listener) {
         Ok(answered) => {
             listener.printed?;
@@ -76,12 +76,12 @@ pub(crate) fn ask(app: &mut App, args: AskArgs) -> Outcome {
 }
 
 /// Which session, and what is asked.
-fn read(app: &App, args: &AskArgs) -> Outcome<(Option<Address>, Option<String>)> {
-    let named = |word: &String| word.parse::<Address>().map_err(Fault::from);
+fn read(app: &App, args: &AskArgs) -> OpResult<(Option<Address>, Option<String>)> {
+    let named = |word: &String| word.parse::<Address>().map_err(OpFault::from);
     if args.again {
         return match args.words.as_slice() {
             [session] => Ok((Some(named(session)?), None)),
-            _ => Err(Fault::usage("--again takes a session and no question: komado ask --again SESSION")),
+            _ => Err(OpFault::usage("--again takes a session and no question: komado ask --again SESSION")),
         };
     }
     let (address, question) = match args.words.as_slice() {
@@ -94,8 +94,8 @@ fn read(app: &App, args: &AskArgs) -> Outcome<(Option<Address>, Option<String>)>
         [session, dash] if dash == "-" => (Some(named(session)?), read_stdin()?),
         [session, rest @ ..] => {
             if !is_session(app, session) {
-                return Err(Fault::new(
-                    Exit::NotFound,
+                return Err(OpFault::new(
+                    FaultKind::NotFound,
                     format!(
                         "there is no session {session:?}; `komado sessions` lists them, and a question of several words \
                          to a new session stands in quotes"
@@ -106,7 +106,7 @@ fn read(app: &App, args: &AskArgs) -> Outcome<(Option<Address>, Option<String>)>
         }
     };
     if question.trim().is_empty() {
-        return Err(Fault::usage("nothing is asked: write the question, or pipe it in"));
+        return Err(OpFault::usage("nothing is asked: write the question, or pipe it in"));
     }
     Ok((address, Some(question)))
 }
@@ -125,7 +125,7 @@ fn with_pipe(question: String) -> String {
 
 /// What is piped in for a session of that name; `None` when there is no such session, or nothing in the pipe: then the
 /// word is the question, though a session's name may begin so.
-fn piped_for(app: &App, word: &str) -> Outcome<Option<String>> {
+fn piped_for(app: &App, word: &str) -> OpResult<Option<String>> {
     if io::stdin().is_terminal() || !is_session(app, word) {
         return Ok(None);
     }
@@ -138,7 +138,7 @@ fn is_session(app: &App, word: &str) -> bool {
 
 /// How an undo is spelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum UndoForm {
     /// As a command of the shell.
     Shell,
     /// As a command of the conversation.
@@ -146,11 +146,11 @@ pub(crate) enum Undo {
 }
 
 /// What is heard while a question is answered: the model's words for standard output, the rest for the person.
-pub(crate) struct Answer {
+pub(crate) struct AnswerPrinter {
     /// Where it is, once that is known.
-    found: Option<Found>,
-    undo: Undo,
-    paper: Paper,
+    found: Option<ResolvedAddress>,
+    undo: UndoForm,
+    paper: CliOutput,
     /// Standard output is a terminal, which must not be given its codes by a model.
     is_terminal: bool,
     /// Thoughts are shown where a person waits for words.
@@ -159,18 +159,18 @@ pub(crate) struct Answer {
     /// True when the last thing printed ended its line.
     at_start: bool,
     /// What went wrong with printing.
-    fault: Option<Fault>,
+    fault: Option<OpFault>,
     /// True when the question is in the journal.
     pub(crate) is_kept: bool,
 }
 
-impl Answer {
+impl AnswerPrinter {
     /// Listens for a person.
-    pub(crate) fn new(undo: Undo) -> Self {
+    pub(crate) fn new(undo: UndoForm) -> Self {
         Self {
             found: None,
             undo,
-            paper: Paper::new(false),
+            paper: CliOutput::new(false),
             is_terminal: io::stdout().is_terminal(),
             shows_thoughts: io::stderr().is_terminal(),
             thinking: false,
@@ -181,15 +181,15 @@ impl Answer {
     }
 
     /// Listens for the reader of `paper`; for a program words are not printed as they come.
-    pub(crate) fn onto(paper: &Paper) -> Self {
-        let mut answer = Self::new(Undo::Shell);
+    pub(crate) fn onto(paper: &CliOutput) -> Self {
+        let mut answer = Self::new(UndoForm::Shell);
         answer.paper.json = paper.json;
         answer.shows_thoughts &= !paper.json;
         answer
     }
 
     /// Listens to a conversation in `found` from now on.
-    pub(crate) fn begin(&mut self, found: &Found) {
+    pub(crate) fn begin(&mut self, found: &ResolvedAddress) {
         self.found = Some(found.clone());
     }
 
@@ -199,37 +199,37 @@ impl Answer {
     }
 
     /// Hears news.
-    pub(crate) fn take(&mut self, news: News<'_>) {
+    pub(crate) fn take(&mut self, news: ExchangeEvent<'_>) {
         match news {
-            News::Fitted(fitted) => self.fitted(fitted),
-            News::Sent { .. } => self.line_end(),
-            News::Said(event) => self.said(event),
-            News::Waiting(waiting) => self.tell(&format!(
+            ExchangeEvent::Fitted(fitted) => self.fitted(fitted),
+            ExchangeEvent::Sent { .. } => self.line_end(),
+            ExchangeEvent::Said(event) => self.said(event),
+            ExchangeEvent::Waiting(waiting) => self.tell(&format!(
                 "{}; trying again in {} s ({} of {})",
                 waiting.why,
                 waiting.delay.as_secs_f64(),
                 waiting.tries + 1,
                 waiting.most
             )),
-            News::TooLarge { attempt, limit, .. } => {
+            ExchangeEvent::TooLarge { attempt, limit, .. } => {
                 let limit = limit.map(|limit| format!(" (it takes {})", number(limit))).unwrap_or_default();
                 self.tell(&format!(
                     "the request was too large for the model{limit}; smaller now, try {}",
                     attempt + 1
                 ));
             }
-            News::Truncated { reported, expected } => self.tell(&format!(
+            ExchangeEvent::Truncated { reported, expected } => self.tell(&format!(
                 "the server read only {} of {} tokens and did not say so",
                 number(reported),
                 number(expected)
             )),
-            News::Trouble(error) => self.tell(&format!("the answer is there, but: {error}")),
-            News::Hint(hint) => self.hint(hint),
+            ExchangeEvent::Trouble(error) => self.tell(&format!("the answer is there, but: {error}")),
+            ExchangeEvent::Hint(hint) => self.hint(hint),
             _ => {}
         }
     }
 
-    fn fitted(&mut self, fitted: &Fitted) {
+    fn fitted(&mut self, fitted: &FitResult) {
         for why in &fitted.declined {
             self.tell(&format!("no summary: {why}"));
         }
@@ -240,31 +240,31 @@ impl Answer {
         for done in &fitted.done {
             let edit = MadeEdit::of(&found, done);
             let undo = match self.undo {
-                Undo::Slash => format!("/revert @{}", edit.seq),
-                Undo::Shell => edit.undo.clone(),
+                UndoForm::Slash => format!("/revert @{}", edit.seq),
+                UndoForm::Shell => edit.undo.clone(),
             };
             self.tell(&format!("{}; undo: {undo}", edit_line(&edit)));
         }
     }
 
-    fn hint(&mut self, hint: Hint) {
-        if hint.when == When::BeforeEnd && hint.verdict.will_manage && self.undo == Undo::Slash {
+    fn hint(&mut self, hint: BudgetHint) {
+        if hint.when == HintTime::BeforeEnd && hint.verdict.will_manage && self.undo == UndoForm::Slash {
             self.tell("the window is getting full: before the next request something will leave the view");
         }
     }
 
-    fn said(&mut self, event: &Event) {
+    fn said(&mut self, event: &ModelEvent) {
         match event {
-            Event::Text(text) => {
+            ModelEvent::Text(text) => {
                 self.end_thought();
                 self.print(text);
             }
-            Event::Reasoning(text) if self.shows_thoughts => {
+            ModelEvent::Reasoning(text) if self.shows_thoughts => {
                 self.thinking = true;
-                let text = self.paper.painted(Ink::Dim, text);
+                let text = self.paper.painted(Style::Dim, text);
                 let _ = write!(io::stderr(), "{text}");
             }
-            Event::Call { name, .. } => {
+            ModelEvent::Call { name, .. } => {
                 self.end_thought();
                 self.tell(&format!("the model calls {name}"));
             }
@@ -285,7 +285,7 @@ impl Answer {
         }
         self.at_start = text.ends_with('\n');
         let cleaned = if self.is_terminal { shown(text) } else { text.to_owned() };
-        let printed = self.paper.raw().write_all(cleaned.as_bytes()).map_err(Fault::from);
+        let printed = self.paper.raw().write_all(cleaned.as_bytes()).map_err(OpFault::from);
         self.fault = printed.and_then(|()| self.paper.flush()).err();
     }
 
@@ -302,11 +302,11 @@ impl Answer {
         if !io::stderr().is_terminal() {
             return say(format!("⋯ {text}"));
         }
-        let _ = writeln!(io::stderr(), "⋯ {}", self.paper.painted(Ink::Dim, text));
+        let _ = writeln!(io::stderr(), "⋯ {}", self.paper.painted(Style::Dim, text));
     }
 
     /// Prints an answer that no model gave, and says so; says also of one that was cut.
-    pub(crate) fn own_words(&mut self, answered: &Answered) {
+    pub(crate) fn own_words(&mut self, answered: &AskResult) {
         if answered.ours {
             self.tell("no model said this; komado did, because the request stayed too large");
             self.print(&answered.text);
@@ -326,7 +326,7 @@ impl Answer {
     }
 
     /// Ends the answer's last line; an error when the words could not be printed.
-    pub(crate) fn end(&mut self) -> Outcome {
+    pub(crate) fn end(&mut self) -> OpResult {
         self.end_thought();
         self.line_end();
         self.fault.take().map_or(Ok(()), Err)
@@ -334,25 +334,25 @@ impl Answer {
 }
 
 /// An answer that Ctrl-C stops.
-pub(crate) struct Stoppable<'a> {
-    pub(crate) answer: Answer,
+pub(crate) struct StoppablePrinter<'a> {
+    pub(crate) answer: AnswerPrinter,
     /// What went wrong with printing the whole of it.
-    pub(crate) printed: Outcome,
+    pub(crate) printed: OpResult,
     interrupt: &'a Interrupt,
-    watch: Option<Watch<'a>>,
+    watch: Option<InterruptGuard<'a>>,
     /// Says where it is, as it begins.
-    begun: fn(&Found),
+    begun: fn(&ResolvedAddress),
 }
 
-impl<'a> Stoppable<'a> {
+impl<'a> StoppablePrinter<'a> {
     /// `answer`, which `interrupt` stops.
-    pub(crate) fn new(answer: Answer, interrupt: &'a Interrupt, begun: fn(&Found)) -> Self {
+    pub(crate) fn new(answer: AnswerPrinter, interrupt: &'a Interrupt, begun: fn(&ResolvedAddress)) -> Self {
         Self { answer, printed: Ok(()), interrupt, watch: None, begun }
     }
 }
 
-impl Listener for Stoppable<'_> {
-    fn begun(&mut self, found: &Found) {
+impl AskListener for StoppablePrinter<'_> {
+    fn begun(&mut self, found: &ResolvedAddress) {
         (self.begun)(found);
         self.answer.begin(found);
     }
@@ -361,11 +361,11 @@ impl Listener for Stoppable<'_> {
         self.answer.is_kept = true;
     }
 
-    fn news(&mut self, news: News<'_>) {
+    fn news(&mut self, news: ExchangeEvent<'_>) {
         self.answer.take(news);
     }
 
-    fn answered(&mut self, answered: &Answered) {
+    fn answered(&mut self, answered: &AskResult) {
         self.answer.own_words(answered);
         self.printed = self.answer.end();
     }

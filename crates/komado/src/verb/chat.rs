@@ -5,27 +5,27 @@
 
 mod input;
 
-use super::ask::{Answer, Stoppable, Undo};
+use super::ask::{AnswerPrinter, StoppablePrinter, UndoForm};
 use super::read::{self, LogArgs, ShowArgs};
 use crate::app::App;
-use crate::paper::{Ink, count, say};
+use crate::cli_output::{Style, count, say};
 use crate::render::Render;
 use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
-use input::{Input, Said};
+use input::{ChatInput, TypedLine};
 use komado_core::suggest::nearest_name;
 use komado_core::{Address, Kind, Seq};
 use komado_engine::Thread;
-use komado_engine::engine::Found;
+use komado_engine::engine::ResolvedAddress;
 use komado_engine::model::ModelChoice;
 use komado_ops::address::{AtEntry, AtMoment, Target};
 use komado_ops::ask::{Beginning, Conversation};
 use komado_ops::choice::ModelArgs;
 use komado_ops::edit::{Pin, Revert, Rewind, Unpin};
-use komado_ops::recall::Search;
+use komado_ops::recall::RecallSearch;
 use komado_ops::window::{ReadContext, condense_now};
-use komado_ops::{Exit, Fault, Outcome};
-use komado_store::Mode;
+use komado_ops::{FaultKind, OpFault, OpResult};
+use komado_store::OpenMode;
 
 /// Cells of the gauge in the prompt.
 const CELLS: usize = 10;
@@ -40,9 +40,9 @@ pub(crate) struct ChatArgs {
     beginning: Beginning,
 }
 
-pub(crate) fn chat(app: &mut App, args: ChatArgs) -> Outcome {
+pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
     if app.paper.json {
-        return Err(Fault::usage("chat is for people; `komado ask --json` is for programs"));
+        return Err(OpFault::usage("chat is for people; `komado ask --json` is for programs"));
     }
     let mut talk = Conversation::open(
         &app.context,
@@ -50,7 +50,7 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> Outcome {
         args.model.into(),
         args.beginning,
     )?;
-    let mut input = Input::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
+    let mut input = ChatInput::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
     say(format!("{} · {}", talk.name(), talk.model));
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
@@ -60,19 +60,19 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> Outcome {
     loop {
         let (raw, styled) = prompt(app, &talk)?;
         let next = match input.next(&raw, &styled)? {
-            Said::Nothing => continue,
-            Said::End => break,
-            Said::Line(line) => step(app, &mut talk, &line),
+            TypedLine::Nothing => continue,
+            TypedLine::End => break,
+            TypedLine::Line(line) => step(app, &mut talk, &line),
         };
         match next {
-            Ok(Next::Listen) => {}
-            Ok(Next::Ask(question)) => {
+            Ok(NextStep::Listen) => {}
+            Ok(NextStep::Ask(question)) => {
                 asked += 1;
                 lost += u64::from(!ask(app, &talk, &interrupt, question)?);
             }
-            Ok(Next::End) => break,
+            Ok(NextStep::End) => break,
             Err(fault) if fault.is_gone() => return Err(fault),
-            Err(fault) => drop(crate::paper::report(&fault, false)),
+            Err(fault) => drop(crate::cli_output::report(&fault, false)),
         }
         app.paper.flush()?;
     }
@@ -80,22 +80,27 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> Outcome {
     say(format!("go on with: komado chat {}", talk.name()));
     if lost > 0 && !input.is_terminal() {
         let message = format!("{lost} of {} brought no answer", count(asked, "question"));
-        return Err(Fault::new(Exit::Failed, message));
+        return Err(OpFault::new(FaultKind::Failed, message));
     }
     Ok(())
 }
 
 /// What one line asks for.
-fn step(app: &mut App, talk: &mut Conversation, line: &str) -> Outcome<Next> {
-    match Command::parse(line) {
-        None => Ok(Next::Ask(Some(line.trim_start_matches(' ').to_owned()))),
+fn step(app: &mut App, talk: &mut Conversation, line: &str) -> OpResult<NextStep> {
+    match SlashCommand::parse(line) {
+        None => Ok(NextStep::Ask(Some(line.trim_start_matches(' ').to_owned()))),
         Some(command) => command?.run(app, talk),
     }
 }
 
 /// Asks, and prints the answer; false when there was none. The conversation goes on all the same.
-fn ask(app: &mut App, talk: &Conversation, interrupt: &Interrupt, question: Option<String>) -> Outcome<bool> {
-    let mut listener = Stoppable::new(Answer::new(Undo::Slash), interrupt, |_| ());
+fn ask(
+    app: &mut App,
+    talk: &Conversation,
+    interrupt: &Interrupt,
+    question: Option<String>,
+) -> OpResult<bool> {
+    let mut listener = StoppablePrinter::new(AnswerPrinter::new(UndoForm::Slash), interrupt, |_| ());
     match talk.ask(&app.context, question, &mut listener) {
         Ok(answered) => {
             listener.printed?;
@@ -105,7 +110,7 @@ fn ask(app: &mut App, talk: &Conversation, interrupt: &Interrupt, question: Opti
         Err(fault) if fault.is_gone() => Err(fault),
         Err(fault) => {
             listener.answer.end()?;
-            let _ = crate::paper::report(&fault, false);
+            let _ = crate::cli_output::report(&fault, false);
             if listener.answer.is_kept {
                 say("komado: what you said is kept; /again asks once more, /rewind takes it back");
             }
@@ -115,15 +120,15 @@ fn ask(app: &mut App, talk: &Conversation, interrupt: &Interrupt, question: Opti
 }
 
 /// The prompt: how full the window is. Plain, and in colour.
-fn prompt(app: &App, talk: &Conversation) -> Outcome<(String, String)> {
-    let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
+fn prompt(app: &App, talk: &Conversation) -> OpResult<(String, String)> {
+    let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, OpenMode::Read)?;
     let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
     let raw = short_gauge(tokens, budget.room + budget.above, CELLS);
     let ink = match tokens {
-        n if n > budget.usable => Ink::Red,
-        n if n >= budget.act_at => Ink::Yellow,
-        _ => Ink::Green,
+        n if n > budget.usable => Style::Red,
+        n if n >= budget.act_at => Style::Yellow,
+        _ => Style::Green,
     };
     Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.painted(ink, &raw))))
 }
@@ -148,13 +153,13 @@ const COMMANDS: [(&str, &str, &str); 14] = [
 
 /// A command, understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Command {
+struct SlashCommand {
     name: &'static str,
     rest: String,
 }
 
 /// What is to be done after a line.
-enum Next {
+enum NextStep {
     /// Ask the model; with a new question, or without one.
     Ask(Option<String>),
     /// Wait for the next line.
@@ -170,9 +175,9 @@ fn complete(typed: &str) -> Vec<String> {
         .collect()
 }
 
-impl Command {
+impl SlashCommand {
     /// The command that a line is; `None` for what is to be said to the model.
-    fn parse(line: &str) -> Option<Outcome<Self>> {
+    fn parse(line: &str) -> Option<OpResult<Self>> {
         let line = line.trim_end();
         if !line.starts_with('/') {
             return None;
@@ -184,7 +189,7 @@ impl Command {
             None => {
                 let near = nearest_name(name, COMMANDS.iter().map(|(name, ..)| *name));
                 let hint = near.map_or("/help lists them".to_owned(), |near| format!("did you mean {near}?"));
-                Err(Fault::usage(format!(
+                Err(OpFault::usage(format!(
                     "there is no command {name}: {hint} (nothing was sent; a message that begins with / needs a space before it)"
                 )))
             }
@@ -192,10 +197,10 @@ impl Command {
     }
 
     /// Does it.
-    fn run(&self, app: &mut App, talk: &mut Conversation) -> Outcome<Next> {
+    fn run(&self, app: &mut App, talk: &mut Conversation) -> OpResult<NextStep> {
         match self.name {
-            "/quit" | "/exit" => return Ok(Next::End),
-            "/again" => return Ok(Next::Ask(None)),
+            "/quit" | "/exit" => return Ok(NextStep::End),
+            "/again" => return Ok(NextStep::Ask(None)),
             "/help" => help(app)?,
             "/model" => self.model(app, talk)?,
             "/condense" => {
@@ -212,16 +217,17 @@ impl Command {
                 let last = match self.rest.as_str() {
                     "" => 20,
                     given => given.parse().map_err(|_| {
-                        Fault::usage(format!("/log takes a number of entries, not {given:?}"))
+                        OpFault::usage(format!("/log takes a number of entries, not {given:?}"))
                     })?,
                 };
                 read::log(app, LogArgs::last(&talk.found, last))?;
             }
             "/recall" if self.rest.is_empty() => {
-                return Err(Fault::usage("say what to look for: /recall WORDS"));
+                return Err(OpFault::usage("say what to look for: /recall WORDS"));
             }
             "/recall" => {
-                let search = Search { query: self.rest.clone(), limit: Some(5), ..Search::default() };
+                let search =
+                    RecallSearch { query: self.rest.clone(), limit: Some(5), ..RecallSearch::default() };
                 read::in_session(app, moment(talk), search)?;
             }
             verb => {
@@ -235,19 +241,19 @@ impl Command {
                 }
             }
         }
-        Ok(Next::Listen)
+        Ok(NextStep::Listen)
     }
 
     /// The entry a command is about: the one named, or the one that is meant when none is.
-    fn seq(&self, app: &App, talk: &Conversation) -> Outcome<Seq> {
+    fn seq(&self, app: &App, talk: &Conversation) -> OpResult<Seq> {
         let wrong = || {
             let form = if self.name == "/rewind" { "a number of questions, or @SEQ" } else { "@SEQ" };
-            Fault::usage(format!("{} takes {form}, not {:?}; /log lists the entries", self.name, self.rest))
+            OpFault::usage(format!("{} takes {form}, not {:?}; /log lists the entries", self.name, self.rest))
         };
         if let Some(seq) = self.rest.strip_prefix('@') {
             return seq.parse().map_err(|_| wrong());
         }
-        let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, Mode::Read)?;
+        let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, OpenMode::Read)?;
         let (count, is_bare) = match self.rest.as_str() {
             "" => (1, true),
             number => (number.parse::<usize>().map_err(|_| wrong())?, false),
@@ -268,10 +274,12 @@ impl Command {
             "/unpin" => "nothing is pinned",
             _ => "nothing was said yet",
         };
-        found.ok_or_else(|| Fault::new(Exit::Refused, format!("{what}: {} has nothing to do", self.name)))
+        found.ok_or_else(|| {
+            OpFault::new(FaultKind::Refused, format!("{what}: {} has nothing to do", self.name))
+        })
     }
 
-    fn model(&self, app: &App, talk: &mut Conversation) -> Outcome {
+    fn model(&self, app: &App, talk: &mut Conversation) -> OpResult {
         if !self.rest.is_empty() {
             let own = app.context.session(&talk.found.session)?.meta.config;
             // A window that was given was given for the model before.
@@ -289,11 +297,11 @@ impl Command {
 
 /// The thread at hand, as it is now.
 fn moment(talk: &Conversation) -> AtMoment {
-    let Found { session, thread, .. } = &talk.found;
+    let ResolvedAddress { session, thread, .. } = &talk.found;
     AtMoment { session: Some(session.to_string()), thread: Some(thread.to_string()), seq: None }
 }
 
-fn help(app: &mut App) -> Outcome {
+fn help(app: &mut App) -> OpResult {
     for (name, rest, about) in COMMANDS {
         app.paper.line(format!("{:<22} {about}", format!("{name} {rest}")))?;
     }
@@ -305,7 +313,7 @@ fn help(app: &mut App) -> Outcome {
 fn messages<'a>(
     thread: &'a Thread<'_>,
     of: impl Fn(Kind) -> bool + 'a,
-) -> impl Iterator<Item = Outcome<Seq>> + 'a {
+) -> impl Iterator<Item = OpResult<Seq>> + 'a {
     thread.back().filter_map(move |found| match found {
         Ok((seq, head)) => of(head.kind).then_some(Ok(seq)),
         Err(error) => Some(Err(error.into())),
@@ -313,12 +321,12 @@ fn messages<'a>(
 }
 
 /// The moment before the last `count` questions.
-fn before_questions(thread: &Thread<'_>, count: usize) -> Outcome<Seq> {
-    let said = messages(thread, |kind| kind == Kind::User).take(count).collect::<Outcome<Vec<Seq>>>()?;
+fn before_questions(thread: &Thread<'_>, count: usize) -> OpResult<Seq> {
+    let said = messages(thread, |kind| kind == Kind::User).take(count).collect::<OpResult<Vec<Seq>>>()?;
     match said.last() {
         Some(seq) if said.len() == count => Ok(seq - 1),
-        _ => Err(Fault::new(
-            Exit::Refused,
+        _ => Err(OpFault::new(
+            FaultKind::Refused,
             format!("{count} questions cannot be taken back: there are {}", said.len()),
         )),
     }
@@ -337,9 +345,9 @@ mod tests {
 
     #[test]
     fn what_does_not_begin_with_a_slash_is_said_and_a_misspelling_is_not() {
-        assert!(Command::parse("hello /pin").is_none() && Command::parse(" /usr/bin").is_none());
-        let command = Command::parse("/rewind  @12 ").unwrap().unwrap();
+        assert!(SlashCommand::parse("hello /pin").is_none() && SlashCommand::parse(" /usr/bin").is_none());
+        let command = SlashCommand::parse("/rewind  @12 ").unwrap().unwrap();
         assert_eq!((command.name, command.rest.as_str()), ("/rewind", "@12"));
-        assert!(Command::parse("/rewnd 1").unwrap().is_err());
+        assert!(SlashCommand::parse("/rewnd 1").unwrap().is_err());
     }
 }

@@ -4,13 +4,13 @@
 
 use super::trust::command;
 use crate::app::App;
-use crate::paper::{Ink, Paper, count, number, text_of};
+use crate::cli_output::{CliOutput, Style, count, number, text_of};
 use crate::render::journal::wrap;
 use crate::render::window::gauge;
-use komado_core::view::Weight;
-use komado_ops::{Exit, Fault, Outcome};
-use komado_provider::scripted::{Reply as Says, ToolCall};
-use komado_sdk::{Edit, EditKind, Entry, Komado, Model, Record, Reply, Seq, Session, Step};
+use komado_core::view::ViewWeight;
+use komado_ops::{FaultKind, OpFault, OpResult};
+use komado_provider::scripted::{ScriptedReply as Says, ToolCall};
+use komado_sdk::{Edit, EditKind, Entry, Komado, Model, Record, Reply, ScriptStep, Seq, Session};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
@@ -32,30 +32,37 @@ pub(crate) struct DemoArgs {
     keep: Option<PathBuf>,
 }
 
-pub(crate) fn demo(app: &mut App, args: DemoArgs) -> Outcome {
+pub(crate) fn demo(app: &mut App, args: DemoArgs) -> OpResult {
     let base = match &args.keep {
         Some(dir) => std::path::absolute(dir)?,
         None if app.files.is_some() => app.claim().map(|()| app.config.base_dir.clone())?,
-        None => return Err(Fault::usage("the demo leaves a folder behind: set store.url to file:")),
+        None => return Err(OpFault::usage("the demo leaves a folder behind: set store.url to file:")),
     };
     let user = app.config.user.clone().unwrap_or_else(|| "demo".into());
     play(&mut app.paper, &args, &base, &user).map_err(|error| {
-        let exit = error.downcast_ref().map_or(Exit::Failed, |error: &komado_sdk::Error| error.kind().into());
-        error.downcast::<Fault>().map_or_else(|error| Fault::new(exit, error.to_string()), |fault| *fault)
+        let exit =
+            error.downcast_ref().map_or(FaultKind::Failed, |error: &komado_sdk::Error| error.kind().into());
+        error.downcast::<OpFault>().map_or_else(|error| OpFault::new(exit, error.to_string()), |fault| *fault)
     })
 }
 
 /// A session is made, talked in, changed and ended.
-fn play(paper: &mut Paper, args: &DemoArgs, base: &Path, user: &str) -> Result {
+fn play(paper: &mut CliOutput, args: &DemoArgs, base: &Path, user: &str) -> Result {
     let komado = Komado::open(base)?;
     let mut names = std::iter::once("demo".to_owned()).chain((2..).map(|n| format!("demo-{n}")));
     let name = names.find(|name| komado.session(name).read().is_err()).unwrap_or_default();
     let session = komado.session(&name).window(args.window).user(user).task("github:komado/demo/issue/1");
-    let agent = Agent::new(session.system(SYSTEM).tools(TOOLS).open()?);
+    let agent = DemoAgent::new(session.system(SYSTEM).tools(TOOLS).open()?);
     let mut model = Model::scripted();
     model.settings().overflow_tries = 0; // What is refused is to be seen, not sent again.
-    let mut demo =
-        Demo { args, screen: Screen::new(paper, args.fast), agent, model, turn: 0, refused_without: None };
+    let mut demo = Demo {
+        args,
+        screen: DemoScreen::new(paper, args.fast),
+        agent,
+        model,
+        turn: 0,
+        refused_without: None,
+    };
     let (turns, window) = (count(args.turns.into(), "turn"), number(args.window.into()));
     let title = format!("A coding agent at work: {turns} in a window of {window} tokens");
     let story = format!("Scripted words, real requests. Session {name} in {}", base.display());
@@ -70,8 +77,8 @@ fn play(paper: &mut Paper, args: &DemoArgs, base: &Path, user: &str) -> Result {
 
 struct Demo<'p, 'k> {
     args: &'p DemoArgs,
-    screen: Screen<'p>,
-    agent: Agent<'k>,
+    screen: DemoScreen<'p>,
+    agent: DemoAgent<'k>,
     model: Model,
     turn: u32,
     refused_without: Option<u32>,
@@ -102,7 +109,7 @@ impl Demo<'_, '_> {
         const WHOLE: &str = "(Here nothing is left out.)";
         let memory = Komado::in_memory();
         let session = memory.session("whole").window(u32::MAX).system(SYSTEM).tools(TOOLS);
-        let mut whole = Agent::new(session.open()?);
+        let mut whole = DemoAgent::new(session.open()?);
         whole.chat.user(WHOLE)?;
         let model = self.model.clone().window(u32::MAX);
         while self.refused_without.is_none() && self.next()? {
@@ -166,7 +173,7 @@ impl Demo<'_, '_> {
         let Self { args, screen, agent, model, .. } = self;
         agent.chat.fit()?;
         let (few, before) = ((args.turns / 20).max(1), agent.chat.tokens());
-        let mut child = Agent::new(agent.chat.child("Which files are the longest?")?);
+        let mut child = DemoAgent::new(agent.chat.child("Which files are the longest?")?);
         child.turns(model, 0..few)?;
         child.read_back()?;
         let shares = child.chat.thread().shares(args.window.into())?;
@@ -175,7 +182,7 @@ impl Demo<'_, '_> {
         let told = number(agent.chat.tokens() - before);
         screen.tell("child", format!("{own} of the window: {said} tokens were said, {told} tell of it."))?;
         let at = agent.chat.last();
-        let mut fork = Agent::new(agent.chat.fork(at, "another-way")?);
+        let mut fork = DemoAgent::new(agent.chat.fork(at, "another-way")?);
         fork.turns(model, 7..7 + few)?;
         fork.read_back()?;
         screen.tell("fork", format!("{} from @{at} on, at no cost here.", count(few.into(), "turn")))?;
@@ -243,7 +250,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Turn `n`, counted from 0: what the user says before it, if anything, and what the model does.
-fn script(n: u32) -> (Option<String>, Step) {
+fn script(n: u32) -> (Option<String>, ScriptStep) {
     let round = n as usize / 5;
     let [(path, _), (other, _)] = [round, round * 3 + 1].map(|at| FILES[at % FILES.len()]);
     let from = round * 17 % 120 + 1;
@@ -259,7 +266,7 @@ fn script(n: u32) -> (Option<String>, Step) {
     let reply = Says { text, calls: calls.into_iter().map(call).collect(), ..Says::default() };
     let question = QUESTIONS[if round < 2 { round } else { 2 + round % 2 }];
     let asked = n.is_multiple_of(5).then(|| question.replace("{path}", path));
-    (asked, Step { reply, chunk: Some(200), ..Step::default() })
+    (asked, ScriptStep { reply, chunk: Some(200), ..ScriptStep::default() })
 }
 
 /// The tool: what it brings, or what went wrong.
@@ -275,19 +282,19 @@ fn read_file(arguments: &str) -> std::result::Result<String, String> {
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// An agent at work in one thread.
-struct Agent<'k> {
+struct DemoAgent<'k> {
     chat: Session<'k>,
     /// Digests of everything that was said.
     said: Vec<(Seq, blake3::Hash)>,
 }
 
-impl<'k> Agent<'k> {
+impl<'k> DemoAgent<'k> {
     fn new(chat: Session<'k>) -> Self {
         Self { chat, said: Vec::new() }
     }
 
     /// One turn: what the user says, the model's answer, what its calls bring.
-    fn turn(&mut self, model: &Model, asked: Option<String>, step: Step) -> Result<Reply> {
+    fn turn(&mut self, model: &Model, asked: Option<String>, step: ScriptStep) -> Result<Reply> {
         if let Some(text) = asked {
             self.said.push((self.chat.user(&text)?, blake3::hash(text.as_bytes())));
         }
@@ -331,21 +338,21 @@ impl<'k> Agent<'k> {
     }
 }
 
-struct Screen<'p> {
-    paper: &'p mut Paper,
+struct DemoScreen<'p> {
+    paper: &'p mut CliOutput,
     /// How long a bar stays before the next is drawn over it; `None` where that cannot be done.
     pause: Option<Duration>,
     bar: Option<String>,
 }
 
-impl<'p> Screen<'p> {
-    fn new(paper: &'p mut Paper, is_fast: bool) -> Self {
+impl<'p> DemoScreen<'p> {
+    fn new(paper: &'p mut CliOutput, is_fast: bool) -> Self {
         let pause = Duration::from_millis(if is_fast { 0 } else { 25 });
         Self { pause: (!paper.json && stdout().is_terminal()).then_some(pause), paper, bar: None }
     }
 
     /// The window after a turn.
-    fn turn(&mut self, n: u32, weight: &Weight, window: u32) -> Result {
+    fn turn(&mut self, n: u32, weight: &ViewWeight, window: u32) -> Result {
         let cells = self.paper.width.saturating_sub(46).clamp(10, 60);
         let bar = gauge(self.paper, &weight.into(), Some(window), cells);
         let before = self.bar.replace(format!("  turn {n:>4} {bar}"));
@@ -360,7 +367,7 @@ impl<'p> Screen<'p> {
     /// A heading, and what is about to be seen.
     fn moment(&mut self, title: &str, story: &str) -> Result {
         self.line("")?;
-        self.line(self.paper.ink(Ink::Bold, title))?;
+        self.line(self.paper.ink(Style::Bold, title))?;
         self.tell("", story)
     }
 
@@ -369,7 +376,7 @@ impl<'p> Screen<'p> {
         if let Some(bar) = self.bar.take().filter(|_| self.pause.is_none()) {
             self.line(bar)?;
         }
-        let ink = if word == "refused" { Ink::Red } else { Ink::Cyan };
+        let ink = if word == "refused" { Style::Red } else { Style::Cyan };
         let mut label = self.paper.ink(ink, &format!("  {word:<9} "));
         for (line, _) in wrap(text.as_ref(), &[], self.paper.width.saturating_sub(13)) {
             self.line(std::mem::replace(&mut label, " ".repeat(12)) + &line)?;

@@ -3,14 +3,16 @@
 //! nothing on disk; what is asked is told line by line, without a clock, so that two runs can be compared.
 
 use crate::app::App;
-use crate::paper::number;
+use crate::cli_output::number;
 use crate::signals;
 use clap::Subcommand;
 use komado_core::Meter;
 use komado_ops::choice::one_of;
 use komado_ops::model::{ExplainError, ForgetLesson, ListLessons, ListModels, UpdateModels};
-use komado_ops::{Exit, Fault, Outcome};
-use komado_provider::scripted::{OnOverflow, Options, Script, Seen, Server, Words};
+use komado_ops::{FaultKind, OpFault, OpResult};
+use komado_provider::scripted::{
+    ErrorStyle, OnOverflow, ScriptedOptions, ScriptedServer, ScriptedSteps, SeenRequest,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -40,7 +42,7 @@ enum Action {
     Forget(ForgetLesson),
 }
 
-pub(crate) fn models(app: &mut App, args: ModelsArgs) -> Outcome {
+pub(crate) fn models(app: &mut App, args: ModelsArgs) -> OpResult {
     match (args.action, args.name) {
         (Some(Action::Update { file }), _) => update(app, &file),
         (Some(Action::Learned(request)), _) => app.show(request),
@@ -53,18 +55,18 @@ pub(crate) fn models(app: &mut App, args: ModelsArgs) -> Outcome {
     }
 }
 
-fn update(app: &mut App, path: &Path) -> Outcome {
+fn update(app: &mut App, path: &Path) -> OpResult {
     let file = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| {
         let exit = match e.kind() {
-            std::io::ErrorKind::NotFound => Exit::NotFound,
-            std::io::ErrorKind::InvalidData => Exit::BadInput,
-            _ => Exit::Failed,
+            std::io::ErrorKind::NotFound => FaultKind::NotFound,
+            std::io::ErrorKind::InvalidData => FaultKind::BadInput,
+            _ => FaultKind::Failed,
         };
-        Fault::new(exit, format!("{file}: {e}; nothing was changed"))
+        OpFault::new(exit, format!("{file}: {e}; nothing was changed"))
     })?;
     app.show(UpdateModels { text }).map_err(|fault| match fault.exit() {
-        Exit::BadInput => Fault::input(format!("{file}: {}", fault.message())),
+        FaultKind::BadInput => OpFault::input(format!("{file}: {}", fault.message())),
         _ => fault,
     })
 }
@@ -80,11 +82,11 @@ pub(crate) struct ExplainErrorArgs {
 }
 
 /// What a provider's error is taken for, as the gateway and the engine would take it.
-pub(crate) fn explain_error(app: &mut App, args: ExplainErrorArgs) -> Outcome {
+pub(crate) fn explain_error(app: &mut App, args: ExplainErrorArgs) -> OpResult {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Fault::input(
+        return Err(OpFault::input(
             "standard input: more than 16 MB; give the error alone, without what came before it",
         ));
     }
@@ -106,8 +108,8 @@ pub(crate) struct ModelServerArgs {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Whose words errors have
-    #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = one_of(&Words::ALL, Words::name))]
-    words: Words,
+    #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = one_of(&ErrorStyle::ALL, ErrorStyle::name))]
+    words: ErrorStyle,
     /// How tokens are counted
     #[arg(long, value_name = "NAME", default_value = "o200k", value_parser = one_of(&Meter::ALL, Meter::name))]
     meter: Meter,
@@ -121,18 +123,18 @@ pub(crate) struct ModelServerArgs {
 
 /// What the printing thread hears of.
 enum News {
-    Asked(Box<Seen>),
+    Asked(Box<SeenRequest>),
     Stop,
 }
 
-pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> Outcome {
-    let script = args.script.as_deref().map_or_else(|| Ok(Script::default()), read_script)?;
+pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> OpResult {
+    let script = args.script.as_deref().map_or_else(|| Ok(ScriptedSteps::default()), read_script)?;
     let address = format!("{}:{}", args.host, args.port);
     let (say, news) = channel();
     // Before anything is printed, so that a reader of the address can already stop the server.
     let stop = say.clone();
     signals::each(signals::FOR_SERVERS, move || drop(stop.send(News::Stop)))?;
-    let server = Server::start(Options {
+    let server = ScriptedServer::start(ScriptedOptions {
         address: address.clone(),
         window: args.window,
         meter: args.meter,
@@ -143,7 +145,7 @@ pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> Outcome {
         discard: args.discard,
     })
     .map_err(|e| {
-        Fault::new(Exit::Failed, format!("cannot listen at {address}: {e}; choose another --port"))
+        OpFault::new(FaultKind::Failed, format!("cannot listen at {address}: {e}; choose another --port"))
     })?;
     server.watch(move |seen| drop(say.send(News::Asked(Box::new(seen.clone())))));
     greet(app, &server, &args)?;
@@ -153,20 +155,20 @@ pub(crate) fn model_server(app: &mut App, args: ModelServerArgs) -> Outcome {
     Ok(())
 }
 
-fn read_script(path: &Path) -> Outcome<Script> {
+fn read_script(path: &Path) -> OpResult<ScriptedSteps> {
     let name = path.display();
     let text = std::fs::read(path).map_err(|e| {
-        let exit = if e.kind() == io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failed };
-        Fault::new(exit, format!("{name}: {e}"))
+        let exit = if e.kind() == io::ErrorKind::NotFound { FaultKind::NotFound } else { FaultKind::Failed };
+        OpFault::new(exit, format!("{name}: {e}"))
     })?;
     let text = String::from_utf8(text).map_err(|e| {
-        Fault::input(format!("{name}: not UTF-8 from byte {} on", e.utf8_error().valid_up_to()))
+        OpFault::input(format!("{name}: not UTF-8 from byte {} on", e.utf8_error().valid_up_to()))
     })?;
-    Script::read(&text)
-        .map_err(|e| Fault::input(format!("{name}: {e}; docs/model-server.md lists the fields")))
+    ScriptedSteps::read(&text)
+        .map_err(|e| OpFault::input(format!("{name}: {e}; docs/model-server.md lists the fields")))
 }
 
-fn greet(app: &mut App, server: &Server, args: &ModelServerArgs) -> Outcome {
+fn greet(app: &mut App, server: &ScriptedServer, args: &ModelServerArgs) -> OpResult {
     let url = server.url();
     let env = client_settings(url);
     if app.paper.json {
@@ -199,7 +201,7 @@ pub(super) fn client_settings(url: &str) -> [(&'static str, String); 3] {
     [("OPENAI_BASE_URL", openai), ("ANTHROPIC_BASE_URL", plain.clone()), ("OLLAMA_HOST", plain)]
 }
 
-fn tell(app: &mut App, seen: &Seen) -> Outcome {
+fn tell(app: &mut App, seen: &SeenRequest) -> OpResult {
     if app.paper.json {
         app.paper.json(&json!({
             "kind": "request",

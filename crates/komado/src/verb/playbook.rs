@@ -1,18 +1,18 @@
 //! `komado playbook`: look at the course of a task before it is followed, and follow it.
 
-use super::ask::Answer as Printed;
+use super::ask::AnswerPrinter as Printed;
 use crate::app::App;
-use crate::paper::{count, say, text_of};
+use crate::cli_output::{count, say, text_of};
 use crate::signals::Interrupt;
-use komado_agent::playbook::Audience;
-use komado_agent::tools::Answer;
+use komado_agent::playbook::RunListener;
+use komado_agent::tools::ToolAnswer;
 use komado_core::message::Call;
 use komado_core::{Address, ThreadId};
-use komado_engine::engine::Found;
-use komado_engine::exchange::News;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::exchange::ExchangeEvent;
 use komado_ops::choice::ModelArgs;
 use komado_ops::playbook::{CheckPlaybooks, Follower, GraphPlaybook, RunPlaybook};
-use komado_ops::{Exit, Fault, Outcome, change};
+use komado_ops::{FaultKind, OpFault, OpResult, change};
 use komado_provider::Cancel;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ verbs! {
 }
 
 /// Prints what is wrong; an error when anything is.
-fn check(app: &mut App, request: CheckPlaybooks) -> Outcome {
+fn check(app: &mut App, request: CheckPlaybooks) -> OpResult {
     let checked = app.run(request)?;
     app.print(&checked)?;
     let wrong = checked.items.iter().filter(|one| !one.ok).count();
@@ -39,7 +39,7 @@ fn check(app: &mut App, request: CheckPlaybooks) -> Outcome {
     }
     app.paper.flush()?;
     let all = count(checked.items.len() as u64, "playbook");
-    Err(Fault::input(format!("{wrong} of {all} cannot be followed")))
+    Err(OpFault::input(format!("{wrong} of {all} cannot be followed")))
 }
 
 #[derive(clap::Args, Debug)]
@@ -58,10 +58,10 @@ struct Picture {
     svg: String,
 }
 
-fn graph(app: &mut App, args: GraphArgs) -> Outcome {
+fn graph(app: &mut App, args: GraphArgs) -> OpResult {
     let is_printed = args.svg.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if is_printed && app.paper.json {
-        return Err(Fault::usage(
+        return Err(OpFault::usage(
             "--json and --svg - both want standard output: write the picture to a file, or leave --json out",
         ));
     }
@@ -71,7 +71,8 @@ fn graph(app: &mut App, args: GraphArgs) -> Outcome {
         return app.paper.line(drawn.svg.trim_end());
     }
     let svg = text_of(&path);
-    std::fs::write(&path, drawn.svg).map_err(|why| Fault::new(Exit::Failed, format!("{svg}: {why}")))?;
+    std::fs::write(&path, drawn.svg)
+        .map_err(|why| OpFault::new(FaultKind::Failed, format!("{svg}: {why}")))?;
     if app.paper.json {
         return app.paper.json(&Picture { name: drawn.name, svg });
     }
@@ -104,14 +105,17 @@ pub(crate) struct RunPlaybookArgs {
     model: ModelArgs,
 }
 
-fn follow(app: &mut App, args: RunPlaybookArgs) -> Outcome {
+fn follow(app: &mut App, args: RunPlaybookArgs) -> OpResult {
     let RunPlaybookArgs { file, text, vars, session, folder, system, keep_open, model } = args;
     let (vars, text) = (variables(&vars)?, text.join(" "));
     let session = session.map(|address| address.to_string());
     let interrupt = Interrupt::listen();
     let watch = interrupt.watch();
-    let mut screen =
-        Screen { printed: Printed::onto(&app.paper), is_quiet: app.paper.json, cancel: watch.cancel() };
+    let mut screen = PlaybookScreen {
+        printed: Printed::onto(&app.paper),
+        is_quiet: app.paper.json,
+        cancel: watch.cancel(),
+    };
     let ran = RunPlaybook { file, text, vars, session, folder, system, keep_open, model }
         .hear(&app.context, &mut screen);
     screen.printed.end()?;
@@ -121,16 +125,19 @@ fn follow(app: &mut App, args: RunPlaybookArgs) -> Outcome {
         return Ok(());
     }
     app.paper.flush()?;
-    Err(Fault::new(Exit::Failed, format!("the playbook ended at {}, which says that it failed", ran.node)))
+    Err(OpFault::new(
+        FaultKind::Failed,
+        format!("the playbook ended at {}, which says that it failed", ran.node),
+    ))
 }
 
 /// The variables of the command line.
-fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
+fn variables(given: &[String]) -> OpResult<Map<String, Value>> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(|c: char| c == '.' || c.is_whitespace());
     let read = |pair: &String| {
         let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
             let why = "a name has no dots and no spaces; an object is given as JSON";
-            return Err(Fault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
+            return Err(OpFault::usage(format!("--var takes NAME=VALUE, not {pair:?}: {why}")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok((name.to_owned(), value))
@@ -139,14 +146,14 @@ fn variables(given: &[String]) -> Outcome<Map<String, Value>> {
 }
 
 /// Shows what happens.
-struct Screen {
+struct PlaybookScreen {
     printed: Printed,
     is_quiet: bool,
     cancel: Cancel,
 }
 
-impl Follower for Screen {
-    fn begun(&mut self, found: &Found, is_new: bool) {
+impl Follower for PlaybookScreen {
+    fn begun(&mut self, found: &ResolvedAddress, is_new: bool) {
         if is_new {
             say(format!("session: {}", change::name(found)));
         }
@@ -158,7 +165,7 @@ impl Follower for Screen {
     }
 }
 
-impl Audience for Screen {
+impl RunListener for PlaybookScreen {
     fn node(&mut self, id: &str, label: Option<&str>, thread: &ThreadId) {
         if !self.is_quiet {
             self.printed.line_end();
@@ -167,11 +174,11 @@ impl Audience for Screen {
         }
     }
 
-    fn news(&mut self, news: News<'_>) {
+    fn news(&mut self, news: ExchangeEvent<'_>) {
         self.printed.take(news);
     }
 
-    fn tool(&mut self, call: &Call, answer: &Answer) {
+    fn tool(&mut self, call: &Call, answer: &ToolAnswer) {
         if !self.is_quiet {
             say(format!("  {} {}", call.name, if answer.is_error { "went wrong" } else { "answered" }));
         }

@@ -3,18 +3,18 @@
 //! A journal is read by pages and a view item by item, so that a long one is never held.
 
 use crate::app::App;
-use crate::paper::{Ink, Paper, say};
+use crate::cli_output::{CliOutput, Style, say};
 use crate::render;
 use komado_core::{Address, Seq};
-use komado_engine::engine::Found;
-use komado_engine::recall::How;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::recall::RecallMode;
 use komado_ops::address::{AtMoment, AtSession, AtThread};
-use komado_ops::journal::{EntriesOf, Format, Log, Show, ViewItem, Viewed};
-use komado_ops::output::{ListOutputs, Part, RawOutput, ReadOutput};
-use komado_ops::recall::{Recall, RecallSession, Recalled, Search};
-use komado_ops::stream::{Piece, Sink};
+use komado_ops::journal::{EntriesOf, Log, ShowView, ViewFormat, ViewItem, Viewed};
+use komado_ops::output::{ListOutputs, OutputPart, RawOutput, ReadOutput};
+use komado_ops::recall::{Recall, RecallSearch, RecallSession, Recalled};
+use komado_ops::stream::{StreamBytes, StreamSink};
 use komado_ops::window::Diff;
-use komado_ops::{Fault, Outcome, Page};
+use komado_ops::{OpFault, OpResult, ResultPage};
 use std::io::Write;
 
 /// Entries read at a time.
@@ -37,13 +37,13 @@ pub(crate) struct LogArgs {
 
 impl LogArgs {
     /// The last entries of a thread.
-    pub(super) fn last(found: &Found, last: u32) -> Self {
+    pub(super) fn last(found: &ResolvedAddress, last: u32) -> Self {
         let (session, thread) = (found.session.clone(), Some(found.thread.clone()));
         Self { address: Address { session, thread, seq: None }, from: 1, last: Some(last), full: false }
     }
 }
 
-pub(crate) fn log(app: &mut App, args: LogArgs) -> Outcome {
+pub(crate) fn log(app: &mut App, args: LogArgs) -> OpResult {
     let found = app.find(&args.address)?;
     let (session, thread) = (Some(found.session.to_string()), Some(found.thread.to_string()));
     let width = u32::try_from(app.paper.width).ok();
@@ -71,7 +71,7 @@ pub(crate) fn log(app: &mut App, args: LogArgs) -> Outcome {
             app.context.run(Log { at, from: Some(from), limit: Some(PAGE), full: args.full, width })?;
         for line in page.text.lines() {
             // What a rewind left behind is set off as a comment of the notation.
-            let line = if line.starts_with("# ") { app.paper.ink(Ink::Dim, line) } else { line.to_owned() };
+            let line = if line.starts_with("# ") { app.paper.ink(Style::Dim, line) } else { line.to_owned() };
             app.paper.line(line)?;
         }
         next = page.next;
@@ -80,7 +80,7 @@ pub(crate) fn log(app: &mut App, args: LogArgs) -> Outcome {
 }
 
 /// Prints the lines of a journal as they stand there.
-fn lines(app: &mut App, mut request: EntriesOf) -> Outcome {
+fn lines(app: &mut App, mut request: EntriesOf) -> OpResult {
     if request.from > request.to {
         return Ok(());
     }
@@ -104,22 +104,22 @@ pub(crate) struct ShowArgs {
     pub(super) full: bool,
 }
 
-pub(crate) fn show(app: &mut App, args: ShowArgs) -> Outcome {
-    let format = if app.paper.json { Format::Messages } else { Format::Lines };
+pub(crate) fn show(app: &mut App, args: ShowArgs) -> OpResult {
+    let format = if app.paper.json { ViewFormat::Messages } else { ViewFormat::Lines };
     let width = u32::try_from(app.paper.width).ok();
-    let show = Show { at: args.at, format: Some(format), full: args.full, width };
-    app.context.stream(show, &mut Printed(&mut app.paper))
+    let show = ShowView { at: args.at, format: Some(format), full: args.full, width };
+    app.context.stream(show, &mut ViewPrinter(&mut app.paper))
 }
 
 /// Prints each item when it comes.
-struct Printed<'a>(&'a mut Paper);
+struct ViewPrinter<'a>(&'a mut CliOutput);
 
-impl Sink<Show> for Printed<'_> {
-    fn begin(&mut self, _: Viewed) -> Outcome {
+impl StreamSink<ShowView> for ViewPrinter<'_> {
+    fn begin(&mut self, _: Viewed) -> OpResult {
         Ok(())
     }
 
-    fn item(&mut self, item: ViewItem) -> Outcome {
+    fn item(&mut self, item: ViewItem) -> OpResult {
         match item {
             ViewItem::Line { text } => self.0.line(text),
             other => self.0.json(&other),
@@ -135,16 +135,16 @@ pub(crate) struct OutputArgs {
     #[arg(value_name = "REF")]
     reference: Option<String>,
     #[command(flatten)]
-    part: Part,
+    part: OutputPart,
     /// Copy the bytes to standard output
     #[arg(long, conflicts_with_all = ["offset", "limit", "grep", "line", "char_offset"])]
     raw: bool,
 }
 
-pub(crate) fn output(app: &mut App, args: OutputArgs) -> Outcome {
+pub(crate) fn output(app: &mut App, args: OutputArgs) -> OpResult {
     let Some(ref_id) = args.reference else {
-        if args.raw || args.part != Part::default() {
-            return Err(Fault::usage("which output? `komado output SESSION` lists them"));
+        if args.raw || args.part != OutputPart::default() {
+            return Err(OpFault::usage("which output? `komado output SESSION` lists them"));
         }
         return app.show(ListOutputs { at: args.address });
     };
@@ -153,20 +153,20 @@ pub(crate) fn output(app: &mut App, args: OutputArgs) -> Outcome {
         return app.show(ReadOutput { at, ref_id, part: args.part });
     }
     if app.paper.json {
-        return Err(Fault::usage("--raw copies bytes, which are no JSON; leave out one of the two"));
+        return Err(OpFault::usage("--raw copies bytes, which are no JSON; leave out one of the two"));
     }
-    app.context.stream(RawOutput { at, ref_id }, &mut Copied(app.paper.raw()))
+    app.context.stream(RawOutput { at, ref_id }, &mut CopySink(app.paper.raw()))
 }
 
 /// Copies what comes.
-struct Copied<'a>(&'a mut dyn Write);
+struct CopySink<'a>(&'a mut dyn Write);
 
-impl Sink<RawOutput> for Copied<'_> {
-    fn begin(&mut self, (): ()) -> Outcome {
+impl StreamSink<RawOutput> for CopySink<'_> {
+    fn begin(&mut self, (): ()) -> OpResult {
         Ok(())
     }
 
-    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+    fn item(&mut self, StreamBytes(bytes): StreamBytes) -> OpResult {
         Ok(self.0.write_all(&bytes)?)
     }
 }
@@ -180,7 +180,7 @@ pub(crate) struct RecallArgs {
     #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "QUERY"])]
     words: Vec<String>,
     #[command(flatten)]
-    search: Search,
+    search: RecallSearch,
     /// Look for the text as it stands, the last entry first
     #[arg(long, conflicts_with = "regex")]
     exact: bool,
@@ -195,35 +195,35 @@ pub(crate) struct RecallArgs {
     all: bool,
 }
 
-pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> Outcome {
+pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
     let is_wide = args.all || args.user.is_some();
     let address = (!is_wide).then(|| args.words.remove(0));
     if args.words.is_empty() {
-        return Err(Fault::usage("say where to look and what for: komado recall SESSION QUERY"));
+        return Err(OpFault::usage("say where to look and what for: komado recall SESSION QUERY"));
     }
     let mode = match (args.exact, args.regex) {
-        (true, _) => How::Exact,
-        (_, true) => How::Regex,
-        _ => How::Ranked,
+        (true, _) => RecallMode::Exact,
+        (_, true) => RecallMode::Regex,
+        _ => RecallMode::Ranked,
     };
-    let search = Search { query: args.words.join(" "), mode: Some(mode), ..args.search };
+    let search = RecallSearch { query: args.words.join(" "), mode: Some(mode), ..args.search };
     match address {
-        Some(address) => in_session(app, address.parse().map_err(Fault::input)?, search),
+        Some(address) => in_session(app, address.parse().map_err(OpFault::input)?, search),
         None => {
             let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
-            print(app, &found, is_wide, mode == How::Ranked)
+            print(app, &found, is_wide, mode == RecallMode::Ranked)
         }
     }
 }
 
 /// Searches one session.
-pub(super) fn in_session(app: &mut App, at: AtMoment, search: Search) -> Outcome {
-    let is_ranked = search.mode.is_none_or(|mode| mode == How::Ranked);
+pub(super) fn in_session(app: &mut App, at: AtMoment, search: RecallSearch) -> OpResult {
+    let is_ranked = search.mode.is_none_or(|mode| mode == RecallMode::Ranked);
     let found = app.run(RecallSession { at, search })?;
     print(app, &found, false, is_ranked)
 }
 
-fn print(app: &mut App, found: &Page<Recalled>, is_wide: bool, is_ranked: bool) -> Outcome {
+fn print(app: &mut App, found: &ResultPage<Recalled>, is_wide: bool, is_ranked: bool) -> OpResult {
     render::journal::print(&mut app.paper, found, is_wide)?;
     match found.items.first() {
         _ if app.paper.json => {}
@@ -242,11 +242,11 @@ pub(crate) struct DiffArgs {
     after: Option<Address>,
 }
 
-pub(crate) fn diff(app: &mut App, args: DiffArgs) -> Outcome {
+pub(crate) fn diff(app: &mut App, args: DiffArgs) -> OpResult {
     let before = app.find(&args.before)?;
     let after = args.after.as_ref().map(|address| app.find(address)).transpose()?;
     if after.as_ref().is_some_and(|after| after.session != before.session) {
-        return Err(Fault::usage("two sessions share nothing to compare; name two moments of one"));
+        return Err(OpFault::usage("two sessions share nothing to compare; name two moments of one"));
     }
     let columns = app.paper.width.saturating_sub(2);
     app.show(Diff {
@@ -257,7 +257,7 @@ pub(crate) fn diff(app: &mut App, args: DiffArgs) -> Outcome {
     })
 }
 
-fn moment(found: &Found) -> String {
+fn moment(found: &ResolvedAddress) -> String {
     let at = found.seq.map(|seq| format!("@{seq}")).unwrap_or_default();
     format!("{}{at}", found.thread)
 }

@@ -1,11 +1,11 @@
 //! `komado report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
 
 use crate::app::App;
-use crate::paper::{count, keep, number, say, text_of};
-use crate::report::{By, Format, Lang, Look, print, write};
+use crate::cli_output::{count, keep, number, say, text_of};
+use crate::report::{ReportFormat, ReportLanguage, ReportView, UsageBy, print, write};
 use komado_engine::report::Report;
 use komado_ops::report::MakeReport;
-use komado_ops::{Outcome, Progress};
+use komado_ops::{OpResult, OperationProgress};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ pub(crate) struct ReportArgs {
     request: MakeReport,
     /// Only usage by this
     #[arg(long, value_enum)]
-    by: Option<By>,
+    by: Option<UsageBy>,
     /// In which form; a file's ending says it too
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ReportFormat>,
     /// The language of headings
-    #[arg(long, value_enum, default_value_t = Lang::En)]
-    lang: Lang,
+    #[arg(long, value_enum, default_value_t = ReportLanguage::En)]
+    lang: ReportLanguage,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,8 +34,8 @@ pub(crate) struct ReportArgs {
     progress: bool,
 }
 
-pub(crate) fn report(app: &mut App, args: ReportArgs) -> Outcome {
-    let look = Look { format: format(app, &args), by: args.by, lang: args.lang };
+pub(crate) fn report(app: &mut App, args: ReportArgs) -> OpResult {
+    let look = ReportView { format: format(app, &args), by: args.by, lang: args.lang };
     let told = match args.progress && !std::io::stderr().is_terminal() {
         true => counted(app, args.request)?,
         false => app.run(args.request)?,
@@ -54,29 +54,29 @@ pub(crate) fn report(app: &mut App, args: ReportArgs) -> Outcome {
             say(format!("wrote {}", path.display()));
             Ok(())
         }
-        None if look.format == Format::Text => print(&mut app.paper, &told, look),
+        None if look.format == ReportFormat::Text => print(&mut app.paper, &told, look),
         None => Ok(write(&told, look, &mut app.paper.safe())?),
     }
 }
 
 /// What was asked for, or what the file's name ends in.
-fn format(app: &App, args: &ReportArgs) -> Format {
+fn format(app: &App, args: &ReportArgs) -> ReportFormat {
     let ending = args.out.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
     args.format.unwrap_or(match ending {
-        Some("json") => Format::Json,
-        Some("csv") => Format::Csv,
-        Some("html" | "htm") => Format::Html,
-        _ if app.paper.json => Format::Json,
-        _ => Format::Text,
+        Some("json") => ReportFormat::Json,
+        Some("csv") => ReportFormat::Csv,
+        Some("html" | "htm") => ReportFormat::Html,
+        _ if app.paper.json => ReportFormat::Json,
+        _ => ReportFormat::Text,
     })
 }
 
 /// Makes it, and says in lines how far that has come.
-fn counted(app: &App, request: MakeReport) -> Outcome<Report> {
+fn counted(app: &App, request: MakeReport) -> OpResult<Report> {
     let last = AtomicU64::new(0);
     let context = app.context.clone().showing(move |at| {
         // It ticks within a session, too; each number is told once.
-        if let Progress::Reading { sessions, entries } = at
+        if let OperationProgress::Reading { sessions, entries } = at
             && sessions.is_multiple_of(STRIDE)
             && last.swap(sessions, Ordering::Relaxed) != sessions
         {

@@ -4,17 +4,17 @@
 
 use crate::app::{App, is_kept};
 use crate::process;
-use crate::server::access::Access;
-use crate::server::gateway::{self, Gateway, Upstream};
+use crate::server::access::ClientAccess;
+use crate::server::gateway::{self, Gateway, GatewayUpstream};
 use crate::server::limits::SEATS;
-use crate::server::log::{self, Lines};
-use crate::server::mcp::Door;
+use crate::server::log::{self, LogFormat};
+use crate::server::mcp::McpHandler;
 use crate::server::traces::Traces;
-use crate::server::{self, House};
+use crate::server::{self, ServerState};
 use komado_config::OnFault;
 use komado_core::Meter;
 use komado_engine::model::KeySource;
-use komado_ops::{Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio;
@@ -49,11 +49,11 @@ fn on_fault(name: &str) -> Result<OnFault, String> {
     OnFault::named(name).ok_or_else(|| "known are pass and stop".to_owned())
 }
 
-pub(crate) fn serve(app: &mut App, args: ServeArgs) -> Outcome {
+pub(crate) fn serve(app: &mut App, args: ServeArgs) -> OpResult {
     process::few_arenas();
     // To the end: what is left of the spans goes out with it.
     let traces = Traces::begin(&app.context.config.traces)?;
-    let lines = if args.log_json { Lines::Json } else { Lines::Text };
+    let lines = if args.log_json { LogFormat::Json } else { LogFormat::Text };
     log::begin(args.log.as_deref(), lines, traces.as_ref())?;
     if let Some(files) = &app.context.files {
         files.set_table_patience(PATIENCE);
@@ -63,8 +63,8 @@ pub(crate) fn serve(app: &mut App, args: ServeArgs) -> Outcome {
     if is_kept(&app.context.config) {
         app.claim()?;
     }
-    let access = Access::open(&app.context.config.base_dir)?;
-    let house = House::new(&app.context, access);
+    let access = ClientAccess::open(&app.context.config.base_dir)?;
+    let house = ServerState::new(&app.context, access);
     process::unpack(Meter::O200k);
     // A thread for each request and each call that is handled at once, and some for everything else.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -92,12 +92,12 @@ fn warn_of_store(app: &App) {
     }
 }
 
-fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> Outcome {
+fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> OpResult {
     let url = format!("http://{address}");
     let env = super::models::client_settings(&url);
     let upstreams = gateway.upstreams.all();
     if app.paper.json {
-        let row = |upstream: &Arc<Upstream>| {
+        let row = |upstream: &Arc<GatewayUpstream>| {
             let provider = &upstream.provider;
             json!({ "name": provider.name, "url": provider.place(), "dialects": gateway::spoken(upstream), "key": held(upstream.held) })
         };
@@ -156,12 +156,12 @@ pub(crate) struct McpArgs {
     session: Option<String>,
 }
 
-pub(crate) fn mcp(app: &mut App, args: McpArgs) -> Outcome {
+pub(crate) fn mcp(app: &mut App, args: McpArgs) -> OpResult {
     let named = args.session.or_else(|| std::env::var(SESSION).ok()).filter(|text| !text.is_empty());
     if let Some(text) = &named {
         app.find(&text.parse::<komado_core::Address>()?)?;
     }
-    let door = Door::owned(app.context.clone(), named);
+    let door = McpHandler::owned(app.context.clone(), named);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         match door.serve(stdio()).await {
@@ -173,5 +173,6 @@ pub(crate) fn mcp(app: &mut App, args: McpArgs) -> Outcome {
     });
     // A read of standard input cannot be taken back, and must not hold up the end.
     runtime.shutdown_background();
-    served.map_err(|why| Fault::new(Exit::Failed, format!("the MCP client could not be served: {why}")))
+    served
+        .map_err(|why| OpFault::new(FaultKind::Failed, format!("the MCP client could not be served: {why}")))
 }

@@ -1,17 +1,17 @@
 //! Verbs about whole sessions: `sessions`, `export`, `import`, `migrate`.
 
 use crate::app::App;
-use crate::paper::{Paper, Shown, count, keep, number, say, spinner, text_of};
+use crate::cli_output::{CliOutput, ProgressShown, count, keep, number, say, spinner, text_of};
 use indicatif::ProgressBar;
 use komado_core::Address;
 use komado_core::session::State;
 use komado_ops::address::AtSession;
 use komado_ops::choice::one_of;
-use komado_ops::migrate::{Begun, Figures, Migrate, Migrated, Summary, Way};
+use komado_ops::migrate::{Migrate, MigrateBegun, MigrateMode, Migrated, MigratedFigures, Summary};
 use komado_ops::session::{Export, Exported, Import, ListSessions};
-use komado_ops::stream::{Piece, Sink};
+use komado_ops::stream::{StreamBytes, StreamSink};
 use komado_ops::thread::ListThreads;
-use komado_ops::{Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write, stdin};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) limit: u32,
 }
 
-pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> Outcome {
+pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> OpResult {
     if let Some(address) = &args.address {
         let at = AtSession { session: Some(address.session.to_string()) };
         return app.show(ListThreads { at });
@@ -51,7 +51,7 @@ pub(crate) struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn export(app: &mut App, args: ExportArgs) -> Outcome {
+pub(crate) fn export(app: &mut App, args: ExportArgs) -> OpResult {
     let export = Export { at: args.at };
     let Some(path) = args.output else {
         return write(app.context.clone(), export, &mut app.paper.safe()).map(|_| ());
@@ -65,27 +65,27 @@ pub(crate) fn export(app: &mut App, args: ExportArgs) -> Outcome {
 }
 
 /// Writes an export; gives the session's id.
-fn write(context: komado_ops::Context, export: Export, out: &mut dyn Write) -> Outcome<String> {
-    let mut to = Written { out, session: String::new(), bytes: 0, bar: spinner("bytes") };
+fn write(context: komado_ops::OperationContext, export: Export, out: &mut dyn Write) -> OpResult<String> {
+    let mut to = ExportSink { out, session: String::new(), bytes: 0, bar: spinner("bytes") };
     context.stream(export, &mut to)?;
     to.bar.finish_and_clear();
     Ok(to.session)
 }
 
-struct Written<'a> {
+struct ExportSink<'a> {
     out: &'a mut dyn Write,
     session: String,
     bytes: u64,
     bar: ProgressBar,
 }
 
-impl Sink<Export> for Written<'_> {
-    fn begin(&mut self, head: Exported) -> Outcome {
+impl StreamSink<Export> for ExportSink<'_> {
+    fn begin(&mut self, head: Exported) -> OpResult {
         self.session = head.session;
         Ok(())
     }
 
-    fn item(&mut self, Piece(bytes): Piece) -> Outcome {
+    fn item(&mut self, StreamBytes(bytes): StreamBytes) -> OpResult {
         self.out.write_all(&bytes)?;
         self.bytes += bytes.len() as u64;
         self.bar.set_position(self.bytes);
@@ -102,12 +102,13 @@ pub(crate) struct ImportArgs {
     name: Option<String>,
 }
 
-pub(crate) fn import(app: &mut App, args: ImportArgs) -> Outcome {
+pub(crate) fn import(app: &mut App, args: ImportArgs) -> OpResult {
     let from: Box<dyn BufRead + Send> = match args.file.filter(|path| path.as_os_str() != "-") {
         None => Box::new(BufReader::new(stdin())),
         Some(path) => {
-            let file = File::open(&path)
-                .map_err(|e| Fault::new(Exit::NotFound, format!("cannot open {}: {e}", path.display())))?;
+            let file = File::open(&path).map_err(|e| {
+                OpFault::new(FaultKind::NotFound, format!("cannot open {}: {e}", path.display()))
+            })?;
             Box::new(BufReader::new(file))
         }
     };
@@ -115,29 +116,30 @@ pub(crate) fn import(app: &mut App, args: ImportArgs) -> Outcome {
     app.show(Import { name: args.name })
 }
 
-pub(crate) fn migrate(app: &mut App, args: Migrate) -> Outcome {
-    let mut printed = Printed { paper: &mut app.paper, progress: &app.progress, way: Way::Copy };
+pub(crate) fn migrate(app: &mut App, args: Migrate) -> OpResult {
+    let mut printed =
+        MigrationPrinter { paper: &mut app.paper, progress: &app.progress, way: MigrateMode::Copy };
     let outcome = app.context.stream(args, &mut printed);
     app.progress.clear();
     outcome
 }
 
-struct Printed<'a> {
-    paper: &'a mut Paper,
-    progress: &'a Shown,
-    way: Way,
+struct MigrationPrinter<'a> {
+    paper: &'a mut CliOutput,
+    progress: &'a ProgressShown,
+    way: MigrateMode,
 }
 
-impl Sink<Migrate> for Printed<'_> {
-    fn begin(&mut self, begun: Begun) -> Outcome {
+impl StreamSink<Migrate> for MigrationPrinter<'_> {
+    fn begin(&mut self, begun: MigrateBegun) -> OpResult {
         self.way = begun.way;
         Ok(())
     }
 
-    fn item(&mut self, item: Migrated) -> Outcome {
+    fn item(&mut self, item: Migrated) -> OpResult {
         match (&item, self.paper.json) {
             (_, true) => self.paper.json(&item)?,
-            (Migrated::Session { figures: Figures::Left { error }, .. }, false) => {
+            (Migrated::Session { figures: MigratedFigures::Left { error }, .. }, false) => {
                 self.progress.clear();
                 say(format!("komado: {error}"));
             }
@@ -152,15 +154,15 @@ impl Sink<Migrate> for Printed<'_> {
     }
 }
 
-fn lines(sum: &Summary, way: Way) -> Vec<String> {
+fn lines(sum: &Summary, way: MigrateMode) -> Vec<String> {
     let (sessions, outputs) = (count(sum.sessions, "session"), count(sum.outputs, "output"));
-    if way == Way::Look {
+    if way == MigrateMode::Look {
         return vec![format!("would copy {} entries of {sessions}", number(sum.added.entries))];
     }
     let (entries, digest) = (number(sum.entries), &sum.digest);
     let mut lines =
         vec![format!("{sessions}, {entries} entries, {outputs}: read back and the same; digest {digest}")];
-    if matches!(way, Way::Copy | Way::Move) {
+    if matches!(way, MigrateMode::Copy | MigrateMode::Move) {
         lines.push(format!(
             "copied {} entries and {} that were not there, {} and {}",
             number(sum.added.entries),
@@ -169,7 +171,7 @@ fn lines(sum: &Summary, way: Way) -> Vec<String> {
             count(sum.jobs, "job")
         ));
     }
-    if way == Way::Move {
+    if way == MigrateMode::Move {
         lines.push(format!("removed {} from the source", count(sum.removed, "session")));
     }
     lines

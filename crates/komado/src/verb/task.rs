@@ -5,7 +5,7 @@ use crate::app::App;
 use komado_ops::task::{
     AddTask, AddTasks, FetchTasks, ListTasks, PauseTask, ResumeTask, RetryTask, ShowTask, StopTask,
 };
-use komado_ops::{Fault, Outcome};
+use komado_ops::{OpFault, OpResult};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,11 +55,11 @@ pub(crate) struct AddTaskArgs {
     key: Option<String>,
 }
 
-fn add(app: &mut App, args: AddTaskArgs) -> Outcome {
+fn add(app: &mut App, args: AddTaskArgs) -> OpResult {
     let AddTaskArgs { text, file, title, folder, playbook, user, key } = args;
     if let Some(file) = file {
         if key.is_some() || title.is_some() {
-            return Err(Fault::usage("--key and --title are for one task; a file says them itself"));
+            return Err(OpFault::usage("--key and --title are for one task; a file says them itself"));
         }
         return app.show(AddTasks { file, user, folder, playbook });
     }
@@ -68,7 +68,7 @@ fn add(app: &mut App, args: AddTaskArgs) -> Outcome {
         _ => read_stdin()?,
     };
     if text.trim().is_empty() {
-        return Err(Fault::usage("nothing is to be done: write the task, or pipe it in with `-`"));
+        return Err(OpFault::usage("nothing is to be done: write the task, or pipe it in with `-`"));
     }
     app.show(AddTask { text, title, key, user, folder, playbook })
 }
@@ -83,7 +83,7 @@ pub(crate) struct FetchTasksArgs {
     watch: Option<u64>,
 }
 
-fn fetch(app: &mut App, args: FetchTasksArgs) -> Outcome {
+fn fetch(app: &mut App, args: FetchTasksArgs) -> OpResult {
     loop {
         app.show(FetchTasks { source: args.source.clone() })?;
         app.paper.flush()?;

@@ -2,10 +2,10 @@
 //!
 //! A child has a share of its parent's window and works there as long as it likes; the parent keeps one anchor of it.
 
-use super::ask::{Answer, Stoppable};
+use super::ask::{AnswerPrinter, StoppablePrinter};
 use super::write::{read_stdin, read_tools};
 use crate::app::App;
-use crate::paper::{read_text, say};
+use crate::cli_output::{read_text, say};
 use crate::signals::Interrupt;
 use komado_core::Seq;
 use komado_ops::address::AtThread;
@@ -15,7 +15,7 @@ use komado_ops::thread::{
     ReadChronicle, ResumeThread, RunThread, StartThread, TellThread, WriteChronicle,
 };
 use komado_ops::tools::ToolDefinitions;
-use komado_ops::{Fault, Outcome, change};
+use komado_ops::{OpFault, OpResult, change};
 use std::path::PathBuf;
 
 verbs! {
@@ -61,12 +61,12 @@ struct ToolsFile {
 
 impl ToolsFile {
     /// Reads them.
-    fn read(&self) -> Outcome<Option<ToolDefinitions>> {
+    fn read(&self) -> OpResult<Option<ToolDefinitions>> {
         self.tools.as_deref().map(read_tools).transpose()
     }
 }
 
-fn start(app: &mut App, args: StartThreadArgs) -> Outcome {
+fn start(app: &mut App, args: StartThreadArgs) -> OpResult {
     let tools = args.tools.read()?;
     app.show(StartThread { tools, ..args.request })
 }
@@ -90,16 +90,16 @@ pub(crate) struct RunThreadArgs {
     model: ModelArgs,
 }
 
-fn run_task(app: &mut App, args: RunThreadArgs) -> Outcome {
+fn run_task(app: &mut App, args: RunThreadArgs) -> OpResult {
     let RunThreadArgs { at, task, label, child, tools, model } = args;
     let task = if task == ["-"] { read_stdin()? } else { task.join(" ") };
     if task.trim().is_empty() {
-        return Err(Fault::usage("there is nothing to do: write the task, or pipe it in with -"));
+        return Err(OpFault::usage("there is nothing to do: write the task, or pipe it in with -"));
     }
     let tools = tools.read()?;
     let interrupt = Interrupt::listen();
     let begun = |found: &_| say(format!("thread: {}", change::name(found)));
-    let mut listener = Stoppable::new(Answer::onto(&app.paper), &interrupt, begun);
+    let mut listener = StoppablePrinter::new(AnswerPrinter::onto(&app.paper), &interrupt, begun);
     let ran = RunThread { at, task, label, child, tools, model }.hear(&app.context, &mut listener);
     match ran {
         Ok(ran) => {
@@ -124,7 +124,7 @@ pub(crate) struct TellArgs {
     words: Vec<String>,
 }
 
-fn tell(app: &mut App, args: TellArgs) -> Outcome {
+fn tell(app: &mut App, args: TellArgs) -> OpResult {
     let is_piped = args.words.is_empty() || args.words == ["-"];
     let text = if is_piped { read_stdin()? } else { args.words.join(" ") };
     app.show(TellThread { at: args.from, to: args.to, text })
@@ -151,7 +151,7 @@ pub(crate) struct ChronicleArgs {
     writer: ChronicleWriter,
 }
 
-fn chronicle(app: &mut App, args: ChronicleArgs) -> Outcome {
+fn chronicle(app: &mut App, args: ChronicleArgs) -> OpResult {
     let ChronicleArgs { at, text, file, again, restore, writer } = args;
     let text = text.map(Ok).or_else(|| file.as_deref().map(read_text)).transpose()?;
     match again || text.is_some() || restore.is_some() {

@@ -3,12 +3,12 @@
 //! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
 //! that a terminal would act on.
 
-use crate::app::{App, Options, working_folder};
-use crate::paper::{count, number, say, table, text_of};
-use crate::trust::{self, About, Consents, Found, Untrusted, shown};
-use komado_config::{Config, InFolder, Sources, Unconsented, Written};
+use crate::app::{App, GlobalOptions, working_folder};
+use crate::cli_output::{count, number, say, table, text_of};
+use crate::trust::{self, ConsentAbout, Consents, FolderTrust, TrustError, shown};
+use komado_config::{Config, InFolder, Sources, Unconsented, WrittenSetting};
 use komado_core::notation::tamed;
-use komado_ops::{Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
-pub(crate) fn trust(app: &mut App, args: TrustArgs) -> Outcome {
+pub(crate) fn trust(app: &mut App, args: TrustArgs) -> OpResult {
     let consents = Consents::of_user();
     if args.list {
         return list(app, &consents);
@@ -51,8 +51,8 @@ pub(crate) fn trust(app: &mut App, args: TrustArgs) -> Outcome {
     }
     let found = [&settings, &sessions].into_iter().flatten().any(|path| path.symlink_metadata().is_ok());
     if !found {
-        return Err(Fault::new(
-            Exit::NotFound,
+        return Err(OpFault::new(
+            FaultKind::NotFound,
             format!("there is neither {SETTINGS} nor {SESSIONS} at {}", shown(&path)),
         ));
     }
@@ -66,7 +66,7 @@ pub(crate) fn trust(app: &mut App, args: TrustArgs) -> Outcome {
 }
 
 /// The settings file and the folder of sessions that a path means.
-fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
+fn meant(path: &Path) -> OpResult<[Option<PathBuf>; 2]> {
     let absolute = working_folder()?.join(path);
     let name = absolute.file_name().and_then(|name| name.to_str());
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -79,7 +79,7 @@ fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
     match name {
         Some(SETTINGS) => Ok([inside(SETTINGS), None]),
         Some(SESSIONS) if !is_whole => Ok([None, inside(SESSIONS)]),
-        _ if absolute.is_file() => Err(Fault::usage(format!(
+        _ if absolute.is_file() => Err(OpFault::usage(format!(
             "{} needs no consent: only a file called {SETTINGS} is found by itself; name this one with --config FILE",
             shown(path)
         ))),
@@ -90,7 +90,7 @@ fn meant(path: &Path) -> Outcome<[Option<PathBuf>; 2]> {
     }
 }
 
-fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> Outcome {
+fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> OpResult {
     let Some(file) = asking(path)? else {
         return app.paper.line(match app.paper.json {
             true => {
@@ -102,7 +102,7 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: b
             }
         });
     };
-    let is_trusted = !only_shows || consents.has(About::Settings, &file.path, &file.digest);
+    let is_trusted = !only_shows || consents.has(ConsentAbout::Settings, &file.path, &file.digest);
     if !only_shows {
         keep_settings(&file, consents)?;
     }
@@ -124,7 +124,7 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: b
 }
 
 /// Says whether something is trusted, and how that is undone where it was just done.
-fn say_whether(is_trusted: bool, shown: &str, how: &str, undo: Option<String>) -> Outcome {
+fn say_whether(is_trusted: bool, shown: &str, how: &str, undo: Option<String>) -> OpResult {
     say(if is_trusted { format!("trusted: {shown}, {how}") } else { format!("not trusted: {shown}") });
     if let Some(undo) = undo {
         say(format!("undo: {undo}"));
@@ -133,7 +133,7 @@ fn say_whether(is_trusted: bool, shown: &str, how: &str, undo: Option<String>) -
 }
 
 /// The file at `path` as it would be found there, where it needs a consent.
-fn asking(path: &Path) -> Outcome<Option<Box<Unconsented>>> {
+fn asking(path: &Path) -> OpResult<Option<Box<Unconsented>>> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let (home, xdg) = (variable("HOME"), variable("XDG_CONFIG_HOME"));
     let config = Config::load(&Sources {
@@ -151,20 +151,20 @@ fn asking(path: &Path) -> Outcome<Option<Box<Unconsented>>> {
     Ok(config.unconsented)
 }
 
-fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> Outcome {
+fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: bool) -> OpResult {
     let shown = shown(path);
     let found = trust::look(path, consents);
     match found {
-        Found::Absent | Found::Link => return trust::check(path, consents),
+        FolderTrust::Absent | FolderTrust::Link => return trust::check(path, consents),
         _ if only_shows => {}
-        Found::Own if !app.paper.json => {
+        FolderTrust::Own if !app.paper.json => {
             say(format!("{shown} is trusted already"));
             return Ok(());
         }
-        Found::Own => {}
-        Found::Empty | Found::Strange => keep_sessions(path, consents)?,
+        FolderTrust::Own => {}
+        FolderTrust::Empty | FolderTrust::Strange => keep_sessions(path, consents)?,
     }
-    let is_trusted = !only_shows || found == Found::Own;
+    let is_trusted = !only_shows || found == FolderTrust::Own;
     let (undo, held) = ((!only_shows).then(|| undo(path)), held(path));
     if app.paper.json {
         return app.paper.json(
@@ -176,7 +176,7 @@ fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: b
     say_whether(is_trusted, &shown, "with whatever is or will be in it", undo)
 }
 
-fn list(app: &mut App, consents: &Consents) -> Outcome {
+fn list(app: &mut App, consents: &Consents) -> OpResult {
     let all = consents.list()?;
     if app.paper.json {
         return all.iter().try_for_each(|one| {
@@ -191,9 +191,9 @@ fn list(app: &mut App, consents: &Consents) -> Outcome {
     table(&rows, &[]).into_iter().try_for_each(|line| app.paper.line(line))
 }
 
-fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBuf>; 2]) -> Outcome {
+fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBuf>; 2]) -> OpResult {
     let mut revoked = Vec::new();
-    for (about, path) in [About::Settings, About::Sessions].into_iter().zip(meant) {
+    for (about, path) in [ConsentAbout::Settings, ConsentAbout::Sessions].into_iter().zip(meant) {
         if let Some(path) = path {
             let taken = consents.revoke(about, &path)?;
             revoked.extend((taken > 0).then_some((about, path)));
@@ -203,7 +203,7 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
         let shown = shown(path);
         let why =
             format!("no consent was given to anything at {shown}; `komado trust --list` lists all there are");
-        return Err(Fault::new(Exit::NotFound, why));
+        return Err(OpFault::new(FaultKind::NotFound, why));
     }
     for (about, path) in revoked {
         let again = command("komado trust", &path);
@@ -242,7 +242,7 @@ pub(super) fn command(words: &str, path: &Path) -> String {
 fn lines(file: &Unconsented, most: usize) -> Vec<String> {
     let mut lines = vec![shown(&file.path)];
     let all_of = |asks: bool| file.written.iter().filter(move |one| one.needs_consent == asks);
-    let line = |one: &Written| {
+    let line = |one: &WrittenSetting| {
         let mark = if one.needs_consent { "!" } else { " " };
         format!("{mark} line {}: {} = {}", one.line, one.key, one.value)
     };
@@ -286,9 +286,9 @@ fn held(folder: &Path) -> Vec<String> {
 }
 
 /// Keeps the consent to a file.
-pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> Outcome {
-    consents.give(About::Settings, &file.path, &file.digest).map_err(|why| {
-        Fault::usage(format!(
+pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> OpResult {
+    consents.give(ConsentAbout::Settings, &file.path, &file.digest).map_err(|why| {
+        OpFault::usage(format!(
             "consent to {} cannot be kept: {why}; name the file with --config FILE, or set HOME or XDG_DATA_HOME to a \
              folder that can be written",
             shown(&file.path)
@@ -297,13 +297,13 @@ pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> Outcome 
 }
 
 /// Keeps the consent to a folder of sessions.
-pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> Outcome {
+pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> OpResult {
     trust::trust(path, consents).map_err(|why| {
         let why = match why {
-            Untrusted::Mark(why) => return trust::unmarked(path, &why),
-            Untrusted::Consent(why) => why,
+            TrustError::Mark(why) => return trust::unmarked(path, &why),
+            TrustError::Consent(why) => why,
         };
-        Fault::usage(format!(
+        OpFault::usage(format!(
             "{}: the consent cannot be kept: {why}; name the folder with --base-dir PATH",
             shown(path)
         ))
@@ -311,12 +311,12 @@ pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> Outcome {
 }
 
 /// True when there is a person to ask.
-pub(crate) fn can_ask(options: &Options) -> bool {
+pub(crate) fn can_ask(options: &GlobalOptions) -> bool {
     !options.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Shows a file and asks whether it may be used.
-pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
+pub(crate) fn ask_about(file: &Unconsented) -> OpResult<bool> {
     lines(file, HARMLESS).into_iter().for_each(say);
     let asking = file.written.iter().filter(|one| one.needs_consent).count();
     if asking > READABLE {
@@ -329,14 +329,14 @@ pub(crate) fn ask_about(file: &Unconsented) -> Outcome<bool> {
 }
 
 /// Shows a folder of sessions and asks whether it may be used.
-pub(crate) fn ask_about_sessions(path: &Path) -> Outcome<bool> {
+pub(crate) fn ask_about_sessions(path: &Path) -> OpResult<bool> {
     say(shown(path));
     held(path).into_iter().for_each(|line| say(format!("  {line}")));
     ask("komado: this folder of sessions was not made by you with komado. Use it from now on? [y/N] ")
 }
 
 /// Asks at the terminal. What is typed after the line is left for the next reader.
-fn ask(question: &str) -> Outcome<bool> {
+fn ask(question: &str) -> OpResult<bool> {
     eprint!("{question}");
     let (mut line, mut byte) = (Vec::new(), [0]);
     let input = std::io::stdin();

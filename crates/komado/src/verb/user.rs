@@ -1,13 +1,13 @@
 //! `komado user`: a user's standing session, messages and habits; forgetting a user. `komado key`: the keys of clients of `komado serve`.
 
 use crate::app::App;
-use crate::paper::{count, say, text_of};
+use crate::cli_output::{count, say, text_of};
 use komado_ops::key::{AddKey, ListKeys, RevokeKey};
 use komado_ops::session::hostname;
 use komado_ops::user::{
-    ForgetUser, Forgotten, ListUsers, RecentMessages, ShowUser, UserSession, WouldForget,
+    ForgetUser, ForgottenUser, ListUsers, RecentMessages, ShowUser, UserSession, WouldForget,
 };
-use komado_ops::{Exit, Fault, Outcome, private};
+use komado_ops::{FaultKind, OpFault, OpResult, private};
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub(crate) struct ForgetArgs {
 }
 
 /// Everything of a user is kept in a folder and then erased, once a person agreed.
-fn forget(app: &mut App, args: ForgetArgs) -> Outcome {
+fn forget(app: &mut App, args: ForgetArgs) -> OpResult {
     let request = ForgetUser { user: args.user.clone(), dry_run: args.dry_run, force: args.force };
     let found = request.plan(&app.context)?;
     if args.dry_run {
@@ -72,7 +72,7 @@ fn forget(app: &mut App, args: ForgetArgs) -> Outcome {
     end(app, &done, exported, &folder)
 }
 
-fn tell(app: &mut App, found: &WouldForget) -> Outcome {
+fn tell(app: &mut App, found: &WouldForget) -> OpResult {
     if app.paper.json {
         return app.paper.json(found);
     }
@@ -85,14 +85,14 @@ fn tell(app: &mut App, found: &WouldForget) -> Outcome {
 }
 
 /// What is erased cannot be brought back: a person is asked, and a program must have said so.
-fn agree(args: &ForgetArgs, found: &WouldForget) -> Outcome {
+fn agree(args: &ForgetArgs, found: &WouldForget) -> OpResult {
     if args.yes {
         return Ok(());
     }
     let (what, jobs) = (count(found.would_erase, "session"), count(found.jobs, "job"));
     if !io::stdin().is_terminal() {
-        return Err(Fault::new(
-            Exit::Refused,
+        return Err(OpFault::new(
+            FaultKind::Refused,
             format!(
                 "this exports {what} and erases them for good, and withdraws {jobs}; say --yes to do it, or --dry-run to look"
             ),
@@ -106,24 +106,24 @@ fn agree(args: &ForgetArgs, found: &WouldForget) -> Outcome {
     io::stdin().lock().read_line(&mut typed)?;
     match typed.trim() == args.user {
         true => Ok(()),
-        false => Err(Fault::new(Exit::Refused, "that is another name; nothing was erased")),
+        false => Err(OpFault::new(FaultKind::Refused, "that is another name; nothing was erased")),
     }
 }
 
 /// An empty folder: what an earlier export left is never written over.
-fn folder(app: &App, asked: Option<PathBuf>) -> Outcome<PathBuf> {
+fn folder(app: &App, asked: Option<PathBuf>) -> OpResult<PathBuf> {
     let now: String = app.context.engine.now().chars().filter(|c| *c != ':').collect();
     let folder = asked.unwrap_or_else(|| PathBuf::from(format!("forgotten-{now}")));
     private::folder(&folder)?;
     let (inside, base) = (folder.canonicalize()?, app.context.config.base_dir.canonicalize());
     if app.context.files.is_some() && base.is_ok_and(|base| inside.starts_with(base)) {
-        return Err(Fault::usage(format!(
+        return Err(OpFault::usage(format!(
             "{} is inside the folder that is to forget; give --export another one",
             folder.display()
         )));
     }
     if std::fs::read_dir(&folder)?.next().is_some() {
-        return Err(Fault::usage(format!(
+        return Err(OpFault::usage(format!(
             "{} is not empty, and nothing in it is written over; give --export an empty folder, or one that is not there \
              yet",
             folder.display()
@@ -139,7 +139,7 @@ fn by() -> String {
     format!("{name}@{}", hostname())
 }
 
-fn end(app: &mut App, done: &Forgotten, exported: u64, folder: &Path) -> Outcome {
+fn end(app: &mut App, done: &ForgottenUser, exported: u64, folder: &Path) -> OpResult {
     if app.paper.json {
         app.paper.json(done)?;
     } else {
@@ -163,7 +163,10 @@ fn end(app: &mut App, done: &Forgotten, exported: u64, folder: &Path) -> Outcome
     }
     match done.left.len() as u64 {
         0 if done.remains.is_empty() => Ok(()),
-        0 => Err(Fault::new(Exit::Failed, "something of what was erased remains; it is named above")),
-        n => Err(Fault::new(Exit::Busy, format!("{} stayed; run this again later", count(n, "session")))),
+        0 => Err(OpFault::new(FaultKind::Failed, "something of what was erased remains; it is named above")),
+        n => Err(OpFault::new(
+            FaultKind::Busy,
+            format!("{} stayed; run this again later", count(n, "session")),
+        )),
     }
 }

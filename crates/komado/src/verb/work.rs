@@ -5,23 +5,24 @@
 mod lines;
 
 use crate::app::{App, holder};
-use crate::paper::say;
+use crate::cli_output::say;
 use crate::render::task::counted;
 use crate::server::log;
 use crate::{process, signals};
-use komado_agent::handler::Orders;
-use komado_agent::progress::{Order, Progress};
+use komado_agent::handler::TaskOrders;
+use komado_agent::progress::{TaskOrder, TaskProgress};
 use komado_agent::worker::{
-    Exit as ProcessExit, Happened, Launch, Leash, Process, Until, Worker, orphans, read_taken,
+    ChildHandle, JobExit as ProcessExit, JobRunner, StopWhen, TaskProcess, Worker, WorkerEvent, orphans,
+    read_taken,
 };
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_ops::choice::ModelArgs;
 use komado_ops::task::{FetchTasks, FetchedTasks, tell_tracker_stopped};
 use komado_ops::work::Runner;
-use komado_ops::{Context, Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
 use komado_provider::Cancel;
-use komado_store::{Holder, Taken};
+use komado_store::{Holder, TakenJob};
 use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ pub(crate) struct WorkArgs {
     model: ModelArgs,
 }
 
-pub(crate) fn work(app: &mut App, args: WorkArgs) -> Outcome {
+pub(crate) fn work(app: &mut App, args: WorkArgs) -> OpResult {
     process::few_arenas();
     let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..args.model.clone().into() };
     let runner = Runner { context: app.context.clone(), choice, counting: process::unpack };
@@ -68,9 +69,9 @@ pub(crate) fn work(app: &mut App, args: WorkArgs) -> Outcome {
         say(format!("komado: {}", counted(&fetched)));
     }
     let context = app.context.clone();
-    let launch: Box<dyn Launch> = match args.in_process {
-        true => Box::new(Here(runner)),
-        false => Box::new(Apart::new(runner)?),
+    let launch: Box<dyn JobRunner> = match args.in_process {
+        true => Box::new(ThreadLauncher(runner)),
+        false => Box::new(ProcessLauncher::new(runner)?),
     };
     let every = args.fetch.filter(|_| !args.once).map(Duration::from_secs);
     let cancel = Cancel::default();
@@ -88,19 +89,19 @@ pub(crate) fn work(app: &mut App, args: WorkArgs) -> Outcome {
     })
 }
 
-fn take_tasks(app: &mut App, args: &WorkArgs, launch: &dyn Launch) -> Outcome {
+fn take_tasks(app: &mut App, args: &WorkArgs, launch: &dyn JobRunner) -> OpResult {
     let engine = app.context.engine.clone();
     let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
     let holder = Holder { program: "komado work".to_owned(), ..holder() };
     let worker = Worker::new(&engine, launch, holder, app.context.config.agent.pace, concurrency);
     let bell = worker.bell();
     signals::each(signals::ALL, move || bell.stop())?;
-    let until = if args.once { Until::Empty } else { Until::Told };
+    let until = if args.once { StopWhen::Empty } else { StopWhen::Told };
     let (mut taken, mut is_stopped) = (0, false);
-    let mut lines = lines::Lines::new(app);
+    let mut lines = lines::WorkerOutput::new(app);
     let worked = worker.run(until, &mut |happened| {
-        taken += u64::from(matches!(happened, Happened::Taken(_)));
-        is_stopped |= matches!(happened, Happened::Stopping { .. });
+        taken += u64::from(matches!(happened, WorkerEvent::Taken(_)));
+        is_stopped |= matches!(happened, WorkerEvent::Stopping { .. });
         lines.tell(&happened);
     });
     lines.end()?;
@@ -121,7 +122,7 @@ fn while_working(every: Duration, act: impl Fn(), ended: &Receiver<()>) {
     }
 }
 
-fn fetch(context: &Context, cancel: &Cancel) {
+fn fetch(context: &OperationContext, cancel: &Cancel) {
     match FetchTasks::default().until(context, cancel) {
         Ok(fetched) => tell_new(&fetched),
         Err(fault) => say(format!("komado: cannot fetch: {}", fault.message())),
@@ -136,37 +137,47 @@ fn tell_new(fetched: &FetchedTasks) {
 }
 
 /// Each task in a process of its own. When all of them died, this one tells so: it does nothing of what they died of.
-struct Apart {
+struct ProcessLauncher {
     runner: Runner,
-    process: Process,
+    process: TaskProcess,
 }
 
-impl Apart {
+impl ProcessLauncher {
     /// This program once more, with the same words: settings and wishes are those of the worker.
-    fn new(runner: Runner) -> Outcome<Self> {
+    fn new(runner: Runner) -> OpResult<Self> {
         let args = std::env::args_os().skip(1).chain([OsString::from("--job")]).collect();
-        Ok(Self { runner, process: Process { program: std::env::current_exe()?, args } })
+        Ok(Self { runner, process: TaskProcess { program: std::env::current_exe()?, args } })
     }
 }
 
-impl Launch for Apart {
-    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> ProcessExit {
+impl JobRunner for ProcessLauncher {
+    fn run(
+        &self,
+        taken: &TakenJob,
+        leash: &ChildHandle,
+        tell: &(dyn Fn(TaskProgress) + Sync),
+    ) -> ProcessExit {
         self.process.run(taken, leash, tell)
     }
 
-    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
+    fn give_up(&self, taken: &TakenJob, why: &str, tell: &(dyn Fn(TaskProgress) + Sync)) {
         self.runner.give_up(taken, why, tell);
     }
 }
 
 /// Tasks on threads of the worker's own process: less to start, and one that brings the process down brings all down.
-struct Here(Runner);
+struct ThreadLauncher(Runner);
 
-impl Launch for Here {
-    fn run(&self, taken: &Taken, leash: &Leash, tell: &(dyn Fn(Progress) + Sync)) -> ProcessExit {
+impl JobRunner for ThreadLauncher {
+    fn run(
+        &self,
+        taken: &TakenJob,
+        leash: &ChildHandle,
+        tell: &(dyn Fn(TaskProgress) + Sync),
+    ) -> ProcessExit {
         let orders = Arc::new(self.0.orders());
         let (rest, end) = (Arc::clone(&orders), Arc::clone(&orders));
-        leash.tie(move || rest.give(Order::Leave("its worker ends".into())), move || end.hurry());
+        leash.tie(move || rest.give(TaskOrder::Leave("its worker ends".into())), move || end.hurry());
         let ran = self.0.run(taken, &orders, tell);
         leash.untie();
         match ran {
@@ -175,7 +186,7 @@ impl Launch for Here {
         }
     }
 
-    fn give_up(&self, taken: &Taken, why: &str, tell: &(dyn Fn(Progress) + Sync)) {
+    fn give_up(&self, taken: &TakenJob, why: &str, tell: &(dyn Fn(TaskProgress) + Sync)) {
         self.0.give_up(taken, why, tell);
     }
 }
@@ -191,13 +202,13 @@ const LOG: &str = "KOMADO_LOG";
 ///
 /// The end of the input means that the worker is gone or wants the task to rest; so does a signal. A second signal ends
 /// what is under way at once.
-fn work_on_job(runner: &Runner) -> Outcome {
+fn work_on_job(runner: &Runner) -> OpResult {
     let level = std::env::var(LOG).unwrap_or_else(|_| "warn,rmcp=off".to_owned());
-    log::begin(Some(&level), log::Lines::Text, None)?;
+    log::begin(Some(&level), log::LogFormat::Text, None)?;
     let mut line = String::new();
     std::io::stdin().lock().take(MOST).read_line(&mut line)?;
     let taken = read_taken(&line).map_err(|why| {
-        Fault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
+        OpFault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
     })?;
     let orders = Arc::new(runner.orders());
     leave_at_the_end_of_input(&orders)?;
@@ -207,25 +218,25 @@ fn work_on_job(runner: &Runner) -> Outcome {
 }
 
 /// A worker that is gone hears nothing; the task goes on to where it can rest.
-fn print(progress: Progress) {
+fn print(progress: TaskProgress) {
     if let Ok(line) = serde_json::to_string(&progress) {
         let _ = writeln!(std::io::stdout(), "{line}");
     }
 }
 
-fn leave_at_the_end_of_input(orders: &Arc<Orders>) -> Outcome {
+fn leave_at_the_end_of_input(orders: &Arc<TaskOrders>) -> OpResult {
     let orders = Arc::clone(orders);
     let thread = std::thread::Builder::new().name("komado-leash".into());
     thread.spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        orders.give(Order::Leave("its worker ends".into()));
+        orders.give(TaskOrder::Leave("its worker ends".into()));
     })?;
     Ok(())
 }
 
 /// A task that hangs in something that cannot be broken off must not keep its worker from the next one. What it started
 /// ends with this process, and a task whose job is still there is tried again.
-fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
+fn end_when_stuck(orders: &Arc<TaskOrders>) -> OpResult {
     let orders = Arc::clone(orders);
     let thread = std::thread::Builder::new().name("komado-stuck".into());
     thread.spawn(move || {
@@ -234,16 +245,16 @@ fn end_when_stuck(orders: &Arc<Orders>) -> Outcome {
                 "the task does not come to rest {} s after it was told to: its process ends",
                 STUCK.as_secs()
             );
-            std::process::exit(Exit::Failed as i32);
+            std::process::exit(FaultKind::Failed as i32);
         }
     })?;
     Ok(())
 }
 
-fn leave_on_signals(orders: &Arc<Orders>) -> Outcome {
+fn leave_on_signals(orders: &Arc<TaskOrders>) -> OpResult {
     let orders = Arc::clone(orders);
     signals::each(signals::ALL, move || match orders.now() {
-        None => orders.give(Order::Leave("its process was asked to end".into())),
+        None => orders.give(TaskOrder::Leave("its process was asked to end".into())),
         Some(_) => orders.hurry(),
     })
 }

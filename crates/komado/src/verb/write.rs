@@ -3,17 +3,17 @@
 //! What a tool printed streams through, and may be larger than memory.
 
 use crate::app::App;
-use crate::paper::{Paper, read_text};
-use komado_core::raw::Raw;
+use crate::cli_output::{CliOutput, read_text};
+use komado_core::raw::RawJson;
 use komado_core::{Address, Role, Seq};
-use komado_engine::engine::Found;
-use komado_engine::output::Output;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::output::ToolOutput;
 use komado_ops::address::{AtSession, AtThread};
 use komado_ops::choice::one_of;
-use komado_ops::journal::{Append, AppendLines, MessageLines, Redact, SetUp, append_output};
+use komado_ops::journal::{AppendLines, AppendMessages, MessageLines, Redact, SetUp, append_output};
 use komado_ops::tools::ToolDefinitions;
 use komado_ops::window::Condense;
-use komado_ops::{Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub(crate) struct AppendArgs {
     strict: bool,
 }
 
-pub(crate) fn append(app: &mut App, args: AppendArgs) -> Outcome {
+pub(crate) fn append(app: &mut App, args: AppendArgs) -> OpResult {
     let found = app.find_now(&args.address)?;
     if let Some(path) = &args.jsonl {
         return append_lines(app, &found, &args, path);
@@ -71,33 +71,36 @@ pub(crate) fn append(app: &mut App, args: AppendArgs) -> Outcome {
     let AppendArgs { role, call, error, strict, .. } = args;
     let at = AtThread { session: Some(found.session.to_string()), thread: Some(found.thread.to_string()) };
     let (text, role) = (Some(text), Some(role));
-    app.show(Append { at, text, role, call, error, strict, messages: None })
+    app.show(AppendMessages { at, text, role, call, error, strict, messages: None })
 }
 
 /// Adds what a tool printed; what is short enough to be shown whole ends without its last line break.
-fn append_tool(app: &mut App, found: &Found, args: &AppendArgs, from: &mut dyn Read) -> Outcome {
-    let output =
-        Output { call_id: args.call.clone().unwrap_or_default(), is_error: args.error, ..Output::default() };
+fn append_tool(app: &mut App, found: &ResolvedAddress, args: &AppendArgs, from: &mut dyn Read) -> OpResult {
+    let output = ToolOutput {
+        call_id: args.call.clone().unwrap_or_default(),
+        is_error: args.error,
+        ..ToolOutput::default()
+    };
     let appended = append_output(&app.context, found, &output, args.strict, from)?;
     app.print(&appended)
 }
 
-pub(super) fn read_stdin() -> Outcome<String> {
+pub(super) fn read_stdin() -> OpResult<String> {
     let mut bytes = Vec::new();
     piped()?.read_to_end(&mut bytes)?;
     words_of(bytes, "standard input")
 }
 
 /// Standard input, where something is piped in.
-fn piped() -> Outcome<io::StdinLock<'static>> {
+fn piped() -> OpResult<io::StdinLock<'static>> {
     if io::stdin().is_terminal() {
-        return Err(Fault::usage("nothing given: write the words, or pipe them in"));
+        return Err(OpFault::usage("nothing given: write the words, or pipe them in"));
     }
     Ok(io::stdin().lock())
 }
 
-fn open_file(path: &Path) -> Outcome<File> {
-    let wrong = |why: String| Fault::new(Exit::NotFound, format!("cannot {why}"));
+fn open_file(path: &Path) -> OpResult<File> {
+    let wrong = |why: String| OpFault::new(FaultKind::NotFound, format!("cannot {why}"));
     let file = File::open(path).map_err(|e| wrong(format!("open {}: {e}", path.display())))?;
     if file.metadata()?.is_dir() {
         return Err(wrong(format!("read {}: it is a folder; name a file", path.display())));
@@ -106,9 +109,9 @@ fn open_file(path: &Path) -> Outcome<File> {
 }
 
 /// The words that bytes are, without their last line break.
-fn words_of(bytes: Vec<u8>, name: &str) -> Outcome<String> {
+fn words_of(bytes: Vec<u8>, name: &str) -> OpResult<String> {
     let mut text = String::from_utf8(bytes).map_err(|e| {
-        Fault::input(format!(
+        OpFault::input(format!(
             "{name} is not UTF-8: byte {} is wrong; convert it first",
             e.utf8_error().valid_up_to()
         ))
@@ -123,7 +126,7 @@ fn words_of(bytes: Vec<u8>, name: &str) -> Outcome<String> {
 }
 
 /// Takes lines in. A reader of the numbers that goes away does not end it.
-fn append_lines(app: &mut App, found: &Found, args: &AppendArgs, path: &Path) -> Outcome {
+fn append_lines(app: &mut App, found: &ResolvedAddress, args: &AppendArgs, path: &Path) -> OpResult {
     let (from, name): (Box<dyn Read>, _) = match path.as_os_str() == "-" {
         true => (Box::new(io::stdin()), "standard input".to_owned()),
         false => (Box::new(open_file(path)?), path.display().to_string()),
@@ -146,7 +149,7 @@ fn append_lines(app: &mut App, found: &Found, args: &AppendArgs, path: &Path) ->
     outcome
 }
 
-fn print_seq(paper: &mut Paper, seq: Seq) -> Outcome {
+fn print_seq(paper: &mut CliOutput, seq: Seq) -> OpResult {
     if paper.json { paper.json(&json!({ "seq": seq })) } else { paper.line(seq.to_string()) }
 }
 
@@ -176,7 +179,7 @@ pub(crate) struct SetupArgs {
     dialect: String,
 }
 
-pub(crate) fn setup(app: &mut App, args: SetupArgs) -> Outcome {
+pub(crate) fn setup(app: &mut App, args: SetupArgs) -> OpResult {
     let SetupArgs { at, given, dialect } = args;
     let tools = given.tools.as_deref().map(read_tools).transpose()?;
     let params = given.params.as_deref().map(|path| read_json(path, '{', "a JSON object")).transpose()?;
@@ -185,20 +188,20 @@ pub(crate) fn setup(app: &mut App, args: SetupArgs) -> Outcome {
 }
 
 /// Tool definitions from a file.
-pub(super) fn read_tools(path: &Path) -> Outcome<ToolDefinitions> {
+pub(super) fn read_tools(path: &Path) -> OpResult<ToolDefinitions> {
     let raw = read_json(path, '[', "a JSON array")?;
-    raw.try_into().map_err(|why| Fault::input(format!("{}: {why}", path.display())))
+    raw.try_into().map_err(|why| OpFault::input(format!("{}: {why}", path.display())))
 }
 
-fn read_json(path: &Path, first: char, what: &str) -> Outcome<Raw> {
+fn read_json(path: &Path, first: char, what: &str) -> OpResult<RawJson> {
     let text = read_text(path)?;
-    let wrong = |why: String| Fault::input(format!("{} is not {what}: {why}", path.display()));
-    let raw = Raw::parse(text.trim()).map_err(|e| wrong(e.to_string()))?;
+    let wrong = |why: String| OpFault::input(format!("{} is not {what}: {why}", path.display()));
+    let raw = RawJson::parse(text.trim()).map_err(|e| wrong(e.to_string()))?;
     if raw.get().starts_with(first) { Ok(raw) } else { Err(wrong("it begins otherwise".into())) }
 }
 
 /// A summary for a span is read from standard input when it is not given.
-pub(crate) fn condense(app: &mut App, mut args: Condense) -> Outcome {
+pub(crate) fn condense(app: &mut App, mut args: Condense) -> OpResult {
     if args.span.is_some() && args.text.is_none() {
         args.text = Some(read_stdin()?);
     }
@@ -223,18 +226,18 @@ pub(crate) struct RedactArgs {
     yes: bool,
 }
 
-pub(crate) fn redact(app: &mut App, args: RedactArgs) -> Outcome {
+pub(crate) fn redact(app: &mut App, args: RedactArgs) -> OpResult {
     let found = app.find(&args.address)?;
     let entry = found.seq.map(|seq| format!("{}@{seq}", found.thread));
     let given = [&args.text, &args.pattern, &entry].iter().filter(|one| one.is_some()).count();
     if given != 1 || args.text.as_deref() == Some("") {
-        return Err(Fault::usage(
+        return Err(OpFault::usage(
             "name one entry (komado redact SESSION@SEQ), or a session with --text or --pattern",
         ));
     }
     if !args.yes {
-        return Err(Fault::new(
-            Exit::Refused,
+        return Err(OpFault::new(
+            FaultKind::Refused,
             "what is redacted cannot be brought back; say --yes to do it (`komado export` first, to keep a copy)",
         ));
     }
@@ -244,6 +247,6 @@ pub(crate) fn redact(app: &mut App, args: RedactArgs) -> Outcome {
     app.print(&done)?;
     match done.left.is_empty() {
         true => Ok(()),
-        false => Err(Fault::new(Exit::Failed, done.still().message())),
+        false => Err(OpFault::new(FaultKind::Failed, done.still().message())),
     }
 }

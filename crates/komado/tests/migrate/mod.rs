@@ -12,7 +12,7 @@ use komado_core::message::{Message, Role};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::{Clock, Engine};
-use komado_store::{FileStore, Holder, Job, Mode, Outcome, Stage};
+use komado_store::{FileStore, Holder, Job, JobOutcome, JobStage, OpenMode};
 use run::Place;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -52,7 +52,7 @@ fn story(engine: &Engine, n: usize) -> SessionId {
         queued: false,
     };
     engine.create(&meta).unwrap();
-    let mut root = engine.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut root = engine.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     for i in 0..4 {
         root.say(Message::text(Role::User, format!("窓 {n}.{i}"))).unwrap();
         root.say(Message::text(Role::Assistant, "はい ".repeat(1 + n % 7))).unwrap();
@@ -107,7 +107,7 @@ fn a_folder_becomes_another_one_and_a_second_run_finds_everything_there() {
 }
 
 fn exports_nothing(base: &Path) -> bool {
-    engine(base).store().sessions(&komado_store::Query::default()).unwrap().is_empty()
+    engine(base).store().sessions(&komado_store::SessionQuery::default()).unwrap().is_empty()
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn only_the_wanted_sessions_are_moved_and_removed() {
     assert_eq!(moved.last().unwrap()["summary"]["removed"], 3);
     let left: Vec<String> = engine(&from)
         .store()
-        .sessions(&komado_store::Query::default())
+        .sessions(&komado_store::SessionQuery::default())
         .unwrap()
         .into_iter()
         .map(|s| s.meta.uuid)
@@ -140,7 +140,7 @@ fn a_session_that_is_written_or_differs_is_named_and_the_others_go() {
     let (from, to) = (place.path().join("from"), place.path().join("to"));
     let ids = fill(&from, 4);
     let writer = engine(&from);
-    let held = writer.open(&ids[1], &ThreadId::root(), Mode::Write).unwrap();
+    let held = writer.open(&ids[1], &ThreadId::root(), OpenMode::Write).unwrap();
     let other = engine(&to);
     other.create(&Meta { user: None, ..writer.session(&ids[2]).unwrap().meta }).unwrap();
     let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
@@ -217,13 +217,13 @@ fn a_job_that_was_laid_aside_is_so_at_the_target_and_one_that_is_worked_on_is_na
     let (source, hour) = (engine(&from), Duration::from_secs(3600));
     let holder = Holder { pid: 8, host: "谷".into(), program: "komado work".into(), since: "noon".into() };
     let resting = source.store().take(&holder, hour).unwrap().unwrap();
-    source.store().finish(&resting, &Outcome::Dead { why: "it rests".into() }).unwrap();
+    source.store().finish(&resting, &JobOutcome::Dead { why: "it rests".into() }).unwrap();
     source.store().take(&holder, hour).unwrap().unwrap();
     let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
     let said = place.run(&args);
     assert!(said.code == 5 && said.err.contains("is being worked on by process 8"), "{}", said.err);
     let there = engine(&to).store().jobs(None, 0).unwrap();
-    assert_eq!((there.len(), &there[0].job.session, &there[0].stage), (1, &ids[0], &Stage::Dead));
+    assert_eq!((there.len(), &there[0].job.session, &there[0].stage), (1, &ids[0], &JobStage::Dead));
     assert_eq!((there[0].tries, there[0].why.as_deref()), (1, Some("it rests")));
 }
 

@@ -9,9 +9,9 @@ mod limits;
 mod network;
 mod server;
 
-use komado_agent::builtin::{Builtin, Workshop};
+use komado_agent::builtin::{Builtin, BuiltinConfig};
 use komado_agent::sandbox::{Confinement, Network, ProcessLimits};
-use komado_agent::tools::Tools;
+use komado_agent::tools::ToolProvider;
 use komado_provider::Cancel;
 use std::ffi::OsString;
 use std::io::Read;
@@ -120,7 +120,7 @@ impl Ground {
         std::fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();
         let mut confinement = Confinement { launcher: launcher(on), ..Confinement::default() };
         change(&mut confinement);
-        let tools = Builtin::new(Workshop {
+        let tools = Builtin::new(BuiltinConfig {
             folder: dir.path().join("work"),
             enabled: vec!["shell".into()],
             allow: vec!["*".into()],

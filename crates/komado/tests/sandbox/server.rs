@@ -1,9 +1,9 @@
 //! MCP servers: confined like commands, and never a program of the repository.
 
 use super::{ALL, On, launcher};
-use komado_agent::mcp::{How, Server, Servers};
+use komado_agent::mcp::{McpServer, McpServers, McpTransport};
 use komado_agent::sandbox::{Confinement, Network, Sandbox};
-use komado_agent::tools::Tools;
+use komado_agent::tools::ToolProvider;
 use komado_provider::Cancel;
 use serde_json::Value;
 use std::io::Read;
@@ -64,9 +64,9 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    fn server(&self, args: &[&str], confinement: Confinement) -> Server {
+    fn server(&self, args: &[&str], confinement: Confinement) -> McpServer {
         let long = Duration::from_secs(60);
-        let how = How::Command {
+        let how = McpTransport::Command {
             program: "python3".to_owned(),
             args: args.iter().map(ToString::to_string).collect(),
             env: vec![("GIVEN".to_owned(), "in {folder}".to_owned())],
@@ -74,10 +74,10 @@ impl Place {
             work: Some(self.at("work")),
             confinement,
         };
-        Server { name: "s".to_owned(), how, start: long, call: long, only: Vec::new() }
+        McpServer { name: "s".to_owned(), how, start: long, call: long, only: Vec::new() }
     }
 
-    fn looked(&self, servers: &mut Servers) -> Value {
+    fn looked(&self, servers: &mut McpServers) -> Value {
         let arguments = serde_json::json!({
             "outside": self.at("outside/secret"), "work": self.at("work"), "port": self.listener.local_addr().unwrap().port(),
         });
@@ -93,8 +93,8 @@ fn confined(on: On) -> Confinement {
     Confinement { launcher: launcher(on), ..Confinement::default() }
 }
 
-fn opened(server: Server) -> Servers {
-    Servers::open(&[server], &Cancel::default()).unwrap_or_else(|why| panic!("{why}"))
+fn opened(server: McpServer) -> McpServers {
+    McpServers::open(&[server], &Cancel::default()).unwrap_or_else(|why| panic!("{why}"))
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_module_of_the_repository_is_not_taken_for_the_server() {
     let planted = "open('planted', 'w').close()\n";
     std::fs::write(place.at("work/mcp_server_time.py"), planted).unwrap();
     let server = place.server(&["-m", "mcp_server_time"], confined(On::This));
-    let why = Servers::open(&[server], &Cancel::default()).err().unwrap().to_string();
+    let why = McpServers::open(&[server], &Cancel::default()).err().unwrap().to_string();
     assert!(why.contains("No module named mcp_server_time"), "{why}");
     assert!(!place.at("work/planted").exists());
 }
@@ -119,10 +119,10 @@ fn a_package_of_the_repository_is_not_taken_for_the_server() {
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
     std::fs::set_permissions(bin.join("mcp-server-time"), permissions).unwrap();
     let mut server = place.server(&["--offline", "--yes", "mcp-server-time"], confined(On::This));
-    if let How::Command { program, .. } = &mut server.how {
+    if let McpTransport::Command { program, .. } = &mut server.how {
         "npx".clone_into(program);
     }
-    assert!(Servers::open(&[server], &Cancel::default()).is_err());
+    assert!(McpServers::open(&[server], &Cancel::default()).is_err());
     assert!(!place.at("work/planted").exists());
 }
 

@@ -2,7 +2,7 @@
 
 use crate::task::kit::{Shop, says};
 use crate::task::run::feed;
-use komado_provider::scripted::Step;
+use komado_provider::scripted::ScriptStep;
 use komado_store::{Holder, Queue};
 use std::fs;
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn tasks_are_done_on_threads_of_the_worker_when_that_is_wanted() {
 
 #[test]
 fn a_key_that_is_taken_is_told_with_where_the_other_stands_and_what_can_be_done() {
-    let shop = Shop::new(vec![Step::fail(401, None).when_anywhere("(refused)")], "");
+    let shop = Shop::new(vec![ScriptStep::fail(401, None).when_anywhere("(refused)")], "");
     let add = ["task", "add", "(refused) paint", "--key", "paint"];
     shop.place.ok(&add);
     let said = shop.refused(&add, 5);
@@ -151,7 +151,7 @@ fn a_task_of_one_line_is_said_once() {
 
 #[test]
 fn a_worker_that_ends_says_what_still_waits_and_that_nothing_does() {
-    let shop = Shop::new(vec![Step::fail(503, None).when_anywhere("(busy)")], "");
+    let shop = Shop::new(vec![ScriptStep::fail(503, None).when_anywhere("(busy)")], "");
     let said = shop.place.run(&["work", "--once"]);
     assert_eq!(
         (said.code, said.out.as_str(), said.err.as_str()),
@@ -171,7 +171,7 @@ fn holder() -> Holder {
 
 #[test]
 fn a_task_shows_its_folder_and_playbook_and_says_why_it_failed_once() {
-    let shop = Shop::new(vec![Step::fail(401, None).when_anywhere("(refused)")], "");
+    let shop = Shop::new(vec![ScriptStep::fail(401, None).when_anywhere("(refused)")], "");
     let playbook = shop.place.path().join("p.json");
     fs::write(
         &playbook,

@@ -1,7 +1,7 @@
 //! A task that does everything it should not, from end to end; and one after it.
 
 use crate::task::kit::{Shop, calls, says};
-use komado_provider::scripted::{Step, When};
+use komado_provider::scripted::{ScriptStep, StepCondition};
 use serde_json::Value;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -45,9 +45,13 @@ const CALLS: [(&str, &str, &str); 12] = [
 
 fn shop() -> Shop {
     let all: Vec<(&str, &str)> = CALLS.iter().map(|(name, arguments, _)| (*name, *arguments)).collect();
-    let after = When { anywhere: Some("(hostile)".into()), has_tool_result: Some(true), ..When::default() };
+    let after = StepCondition {
+        anywhere: Some("(hostile)".into()),
+        has_tool_result: Some(true),
+        ..StepCondition::default()
+    };
     let steps = vec![
-        Step { when: after, ..Step::say("I give up: 何もできません") },
+        ScriptStep { when: after, ..ScriptStep::say("I give up: 何もできません") },
         calls(&all).when_anywhere("(hostile)"),
         says("(t)", "a good task"),
     ];
@@ -139,9 +143,13 @@ fn a_task_that_plants_a_hook_says_so_in_its_result() {
     let lines = "git init -q . && printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit \
                  && git config core.fsmonitor ./monitor && git commit -q --allow-empty -m x; test ! -e ran && echo no hook ran";
     let arguments = serde_json::json!({ "command": lines, "timeout_seconds": 60 }).to_string();
-    let after = When { anywhere: Some("(hook)".into()), has_tool_result: Some(true), ..When::default() };
+    let after = StepCondition {
+        anywhere: Some("(hook)".into()),
+        has_tool_result: Some(true),
+        ..StepCondition::default()
+    };
     let steps = vec![
-        Step { when: after, ..Step::say("All is well.") },
+        ScriptStep { when: after, ..ScriptStep::say("All is well.") },
         calls(&[("shell", &arguments)]).when_anywhere("(hook)"),
     ];
     let shop = Shop::new(steps, "");

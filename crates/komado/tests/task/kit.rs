@@ -1,7 +1,10 @@
 //! A place with a queue and a model that follows a script.
 
 use crate::task::run::{Place, Said};
-use komado_provider::scripted::{Options, Reply, Script, Server as Model, Step, ToolCall, When};
+use komado_provider::scripted::{
+    ScriptStep, ScriptedOptions, ScriptedReply, ScriptedServer as Model, ScriptedSteps, StepCondition,
+    ToolCall,
+};
 use komado_store::{FileStore, Holder};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -18,9 +21,11 @@ pub(crate) struct Shop {
 
 impl Shop {
     /// With what the model does, and settings beside the usual ones.
-    pub(crate) fn new(steps: Vec<Step>, more: &str) -> Self {
-        let script = Script::from(steps.into_iter().map(Step::always).collect::<Vec<_>>());
-        let model = Model::start(Options { script, window: Some(32_000), ..Options::default() }).unwrap();
+    pub(crate) fn new(steps: Vec<ScriptStep>, more: &str) -> Self {
+        let script = ScriptedSteps::from(steps.into_iter().map(ScriptStep::always).collect::<Vec<_>>());
+        let model =
+            Model::start(ScriptedOptions { script, window: Some(32_000), ..ScriptedOptions::default() })
+                .unwrap();
         let shop = Self { place: Place::new(), model };
         shop.set(more);
         shop
@@ -137,28 +142,35 @@ pub(crate) fn started(command: &mut Command) -> Child {
 }
 
 /// Does a call that outlives every test, once; goes on when it was broken off.
-pub(crate) fn long() -> Vec<Step> {
+pub(crate) fn long() -> Vec<ScriptStep> {
     let command = json!({ "command": "touch begun; sleep 600", "timeout_seconds": 600 }).to_string();
-    let after = When { anywhere: Some("(long)".into()), has_tool_result: Some(true), ..When::default() };
+    let after = StepCondition {
+        anywhere: Some("(long)".into()),
+        has_tool_result: Some(true),
+        ..StepCondition::default()
+    };
     vec![
-        Step { when: after, ..Step::say("went on to the end") },
-        Step::call("shell", command).when_anywhere("(long)"),
+        ScriptStep { when: after, ..ScriptStep::say("went on to the end") },
+        ScriptStep::call("shell", command).when_anywhere("(long)"),
     ]
 }
 
 /// Says `words` where `task` is told.
-pub(crate) fn says(task: &str, words: &str) -> Step {
-    Step::say(words).when_anywhere(task)
+pub(crate) fn says(task: &str, words: &str) -> ScriptStep {
+    ScriptStep::say(words).when_anywhere(task)
 }
 
 /// Calls all of these at once.
-pub(crate) fn calls(calls: &[(&str, &str)]) -> Step {
+pub(crate) fn calls(calls: &[(&str, &str)]) -> ScriptStep {
     let call = |(name, arguments): &(&str, &str)| ToolCall {
         id: None,
         name: (*name).to_owned(),
         arguments: (*arguments).to_owned(),
     };
-    Step { reply: Reply { calls: calls.iter().map(call).collect(), ..Reply::default() }, ..Step::default() }
+    ScriptStep {
+        reply: ScriptedReply { calls: calls.iter().map(call).collect(), ..ScriptedReply::default() },
+        ..ScriptStep::default()
+    }
 }
 
 pub(crate) struct Worker(pub(crate) Child);

@@ -3,7 +3,7 @@
 use crate::task::kit::{Shop, long, says};
 use komado_core::SessionId;
 use komado_engine::{Clock, Engine};
-use komado_provider::scripted::Step;
+use komado_provider::scripted::ScriptStep;
 use komado_store::Queue;
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ fn a_task_that_is_worked_on_is_stopped_and_its_worker_goes_on_with_another() {
 
 #[test]
 fn a_task_that_failed_is_retried_in_its_session() {
-    let refuses = Step::fail(401, None).when_anywhere("(refused)");
+    let refuses = ScriptStep::fail(401, None).when_anywhere("(refused)");
     let shop = Shop::new(vec![refuses], "");
     let id = shop.add("(refused) once");
     shop.work();

@@ -1,8 +1,8 @@
 //! A task that was stopped, taken up again: whatever had become of it, nothing of it is lost.
 
 use crate::task::kit::{Shop, long, says};
-use komado_provider::scripted::Step;
-use komado_store::{Queue, Queued, Stage};
+use komado_provider::scripted::ScriptStep;
+use komado_store::{JobStage, Queue, QueuedJob};
 use serde_json::Value;
 
 /// Stops a task; gives the words of the undo.
@@ -81,7 +81,7 @@ fn one_that_was_worked_on_goes_on_in_its_session() {
 
 #[test]
 fn one_that_failed_is_out_of_the_queue_and_can_be_retried_all_the_same() {
-    let shop = Shop::new(vec![Step::fail(401, None).when_anywhere("(refused)")], "");
+    let shop = Shop::new(vec![ScriptStep::fail(401, None).when_anywhere("(refused)")], "");
     let id = shop.add("(refused) once");
     shop.work();
     let again = stop(&shop, &id, "failed");
@@ -128,7 +128,7 @@ fn one_whose_taking_up_was_cut_off_rests_and_goes_on_when_it_is_resumed() {
     let id = shop.add("(t) cut off");
     let job = shop.store().jobs(None, 0).unwrap().remove(0).job;
     stop(&shop, &id, "stopped");
-    let at_rest = Queued { job, stage: Stage::Dead, tries: 0, why: Some("paused".into()) };
+    let at_rest = QueuedJob { job, stage: JobStage::Dead, tries: 0, why: Some("paused".into()) };
     assert!(shop.store().adopt(&at_rest).unwrap());
     shop.work();
     assert_eq!(shop.state(&id), "paused");

@@ -1,9 +1,9 @@
 //! Issues of a stand-in for GitHub become tasks.
 
 use crate::task::kit::{Shop, Worker, await_that, says, started};
-use komado_agent::source::Kind;
-use komado_provider::scripted::{Step, When};
-use komado_testkit::tracker::{Issue, Limit, Place, Server};
+use komado_agent::source::TrackerKind;
+use komado_provider::scripted::{ScriptStep, StepCondition};
+use komado_testkit::tracker::{CommentPlace, FakeIssue, Limit, TrackerServer};
 use std::process::Stdio;
 
 const REPO: &str = "ann/tool";
@@ -17,14 +17,14 @@ fn settings(url: &str) -> String {
 
 struct Desk {
     shop: Shop,
-    github: Server,
-    issue: Place,
+    github: TrackerServer,
+    issue: CommentPlace,
 }
 
-fn desk(steps: Vec<Step>) -> Desk {
-    let github = Server::start(Kind::GitHub, "sesame").unwrap();
+fn desk(steps: Vec<ScriptStep>) -> Desk {
+    let github = TrackerServer::start(TrackerKind::GitHub, "sesame").unwrap();
     let issue = github
-        .add_issue(REPO, Issue::new("(t) fix the lid").text("It does not close.").label(LABEL).by("ann"));
+        .add_issue(REPO, FakeIssue::new("(t) fix the lid").text("It does not close.").label(LABEL).by("ann"));
     let more = settings(github.url());
     Desk { shop: Shop::new(steps, &more), github, issue }
 }
@@ -69,7 +69,7 @@ fn an_issue_that_is_labelled_again_after_it_was_done_is_a_new_session_that_inher
 
 #[test]
 fn a_task_that_failed_and_then_went_well_says_both() {
-    let desk = desk(vec![Step::fail(401, None)]);
+    let desk = desk(vec![ScriptStep::fail(401, None)]);
     let id = desk.fetch().remove(0);
     desk.shop.work();
     assert_eq!((desk.labels(), desk.said("could not be done")), (vec!["coding agent failed".to_owned()], 1));
@@ -111,7 +111,7 @@ fn a_task_that_is_stopped_before_it_began_leaves_no_label() {
 
 #[test]
 fn a_task_that_had_ended_keeps_the_label_of_its_end_when_it_is_stopped() {
-    let refused = desk(vec![Step::fail(401, None)]);
+    let refused = desk(vec![ScriptStep::fail(401, None)]);
     let id = refused.fetch().remove(0);
     refused.shop.work();
     refused.shop.place.ok(&["task", "stop", &id]);
@@ -183,7 +183,7 @@ fn a_task_whose_processes_never_come_to_life_is_told_as_failed_by_its_worker() {
 
 #[test]
 fn a_task_that_kills_its_process_each_time_is_told_as_failed() {
-    let deadly = Step::call("shell", r#"{"command":"kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"}"#)
+    let deadly = ScriptStep::call("shell", r#"{"command":"kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"}"#)
         .when_anywhere("(t)");
     let desk = desk(vec![deadly]);
     let id = desk.fetch().remove(0);
@@ -194,8 +194,8 @@ fn a_task_that_kills_its_process_each_time_is_told_as_failed() {
 
 #[test]
 fn a_comment_that_comes_while_the_last_words_are_written_is_answered() {
-    let heard = When { contains: Some("[comment by ann]".into()), ..When::default() };
-    let answer = Step { when: heard, ..Step::say("青く、小さく塗りました") };
+    let heard = StepCondition { contains: Some("[comment by ann]".into()), ..StepCondition::default() };
+    let answer = ScriptStep { when: heard, ..ScriptStep::say("青く、小さく塗りました") };
     let desk = desk(vec![answer, says("(t)", "青く塗りました")]);
     let id = desk.fetch().remove(0);
     desk.github.comment_as("ann", &desk.issue, "小さくもしてください");

@@ -1,7 +1,7 @@
 //! What the model does in each task. Where a task stands is seen from what its conversation contains, so a request that
 //! is made again by another worker is answered as the first one was.
 
-use komado_provider::scripted::{Reply, Step, ToolCall};
+use komado_provider::scripted::{ScriptStep, ScriptedReply, ToolCall};
 use serde_json::{Value, json};
 
 /// Calls of one task, when none has to be made twice.
@@ -23,17 +23,17 @@ fn mark(task: usize, step: usize) -> String {
 }
 
 /// The furthest step first: the first one whose mark is there is the one that comes next.
-pub(crate) fn steps(tasks: usize) -> Vec<Step> {
-    (0..tasks).flat_map(of_task).map(Step::always).collect()
+pub(crate) fn steps(tasks: usize) -> Vec<ScriptStep> {
+    (0..tasks).flat_map(of_task).map(ScriptStep::always).collect()
 }
 
-fn of_task(task: usize) -> Vec<Step> {
+fn of_task(task: usize) -> Vec<ScriptStep> {
     let mark = |step| mark(task, step);
     let file = format!("{}.txt", mark(1));
     let shell = format!("echo {} >> {file} && cat {file}", mark(3));
     let convert = json!({"source_timezone": "Asia/Tokyo", "time": "09:30", "target_timezone": "UTC"});
     vec![
-        Step::say(last_words(task)).when_anywhere(mark(5)),
+        ScriptStep::say(last_words(task)).when_anywhere(mark(5)),
         calls(&[("far_echo", json!({"text": mark(5)}))]).when_anywhere(mark(4)),
         calls(&[("time_convert_time", convert), ("near_echo", json!({"text": mark(4)}))])
             .when_anywhere(mark(3)),
@@ -43,11 +43,14 @@ fn of_task(task: usize) -> Vec<Step> {
     ]
 }
 
-fn calls(calls: &[(&str, Value)]) -> Step {
+fn calls(calls: &[(&str, Value)]) -> ScriptStep {
     let call = |(name, arguments): &(&str, Value)| ToolCall {
         id: None,
         name: (*name).to_owned(),
         arguments: arguments.to_string(),
     };
-    Step { reply: Reply { calls: calls.iter().map(call).collect(), ..Reply::default() }, ..Step::default() }
+    ScriptStep {
+        reply: ScriptedReply { calls: calls.iter().map(call).collect(), ..ScriptedReply::default() },
+        ..ScriptStep::default()
+    }
 }

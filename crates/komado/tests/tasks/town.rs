@@ -3,9 +3,9 @@
 use crate::tasks::course;
 use crate::tasks::far::{Far, program, python};
 use crate::tasks::run::{Place, Said, feed};
-use komado_agent::source::Kind;
-use komado_provider::scripted::{Options, Script, Server as Model};
-use komado_testkit::tracker::{Issue, Server as Tracker};
+use komado_agent::source::TrackerKind;
+use komado_provider::scripted::{ScriptedOptions, ScriptedServer as Model, ScriptedSteps};
+use komado_testkit::tracker::{FakeIssue, TrackerServer as Tracker};
 use serde_json::Value;
 use std::process::Command;
 
@@ -25,16 +25,23 @@ pub(crate) struct Town {
 impl Town {
     /// With so many issues, half of them at each tracker; over files, or in the store at an address.
     pub(crate) fn new(tasks: usize, store: Option<&str>) -> Self {
-        let (github, gitlab) =
-            (Tracker::start(Kind::GitHub, KEY).unwrap(), Tracker::start(Kind::GitLab, KEY).unwrap());
+        let (github, gitlab) = (
+            Tracker::start(TrackerKind::GitHub, KEY).unwrap(),
+            Tracker::start(TrackerKind::GitLab, KEY).unwrap(),
+        );
         for task in 0..tasks {
             let tracker = if task % 2 == 0 { &github } else { &gitlab };
-            let issue = Issue::new(course::title(task)).text("蓋が閉まりません。").label(LABEL).by("ann");
+            let issue = FakeIssue::new(course::title(task)).text("蓋が閉まりません。").label(LABEL).by("ann");
             tracker.add_issue(REPO, issue);
         }
-        let script = Script::from(course::steps(tasks));
-        let model =
-            Model::start(Options { script, window: Some(32_000), keep: 0, ..Options::default() }).unwrap();
+        let script = ScriptedSteps::from(course::steps(tasks));
+        let model = Model::start(ScriptedOptions {
+            script,
+            window: Some(32_000),
+            keep: 0,
+            ..ScriptedOptions::default()
+        })
+        .unwrap();
         let town = Self { place: Place::new(), github, gitlab, tasks, model, _far: Far::start() };
         town.place.settings(&town.settings(store));
         town
@@ -77,7 +84,7 @@ impl Town {
     }
 
     /// The issue of a task.
-    pub(crate) fn issue(&self, task: usize) -> Issue {
+    pub(crate) fn issue(&self, task: usize) -> FakeIssue {
         let tracker = if task.is_multiple_of(2) { &self.github } else { &self.gitlab };
         let all = tracker.issues(REPO);
         all.into_iter().map(|(_, issue)| issue).find(|issue| issue.title == course::title(task)).unwrap()

@@ -38,6 +38,13 @@ const TOOLS: &[&str] = &["testkit", "bench"];
 /// How many packages the library and its engine may be built from, themselves included: without any feature, and with those named.
 const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
 
+/// Names that several types may have, and why.
+const SHARED_NAMES: &[(&str, &str)] = &[
+    ("Args", "the arguments of one verb: `append::Args`"),
+    ("Error", "what goes wrong in one crate or module: `store::Error`"),
+    ("Result", "the result of one crate or module: `store::Result`"),
+];
+
 const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops", "sdk"];
 
 /// What an operation never sees: a command line, a terminal, a printed line, an HTTP request, a protocol.
@@ -307,6 +314,38 @@ fn only_tests_unwrap() {
 }
 
 #[test]
+fn no_two_types_share_a_name() {
+    let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    for source in sources().iter().filter(|source| source.name.contains("/src/") && !source.is_test()) {
+        for (number, line) in numbered(&without_tests(&source.code)) {
+            if let Some(name) = type_name(line) {
+                known.entry(name.to_owned()).or_default().push(format!("{}:{number}", source.name));
+            }
+        }
+    }
+    let unused =
+        SHARED_NAMES.iter().filter(|(name, _)| known.get(*name).is_none_or(|places| places.len() < 2));
+    let mut faults: Vec<String> =
+        unused.map(|(name, _)| format!("SHARED_NAMES: no two types are called {name}")).collect();
+    known.retain(|name, places| places.len() > 1 && SHARED_NAMES.iter().all(|(shared, _)| shared != name));
+    faults.extend(known.iter().map(|(name, places)| format!("{name}: {}", places.join(", "))));
+    faults.sort();
+    report("a name has one meaning", faults);
+}
+
+/// The type that this line defines for others to use, if any.
+fn type_name(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = match rest.strip_prefix('(') {
+        Some(scope) => scope.split_once(')')?.1,
+        None => rest,
+    };
+    let (kind, rest) = rest.trim_start().split_once(' ')?;
+    let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+    ["struct", "enum", "trait", "type", "union"].contains(&kind).then_some(name)
+}
+
+#[test]
 fn the_pages_a_newcomer_looks_for_exist() {
     let faults = PAGES
         .iter()
@@ -404,6 +443,18 @@ fn the_manifest_reader_sees_every_way_to_write_a_dependency() {
     let expect = [(4, "core", false), (5, "store", false), (6, "provider", true), (9, "komado", false)];
     let found: Vec<_> = edges(text).into_iter().map(|edge| (edge.line, edge.target, edge.is_dev)).collect();
     assert_eq!(found, expect.map(|(line, name, is_dev)| (line, name.to_string(), is_dev)));
+}
+
+#[test]
+fn the_type_reader_sees_every_way_to_define_one() {
+    let lines = [
+        "pub struct A;",
+        "    pub(crate) enum B<T> {",
+        "pub(super) trait C: Send {",
+        "pub(in crate::x) type D = E;",
+    ];
+    assert_eq!(lines.map(type_name), ["A", "B", "C", "D"].map(Some));
+    assert_eq!(["struct A;", "pub fn b() {", "pub use x::C;", "pub(crate) mod d;"].map(type_name), [None; 4]);
 }
 
 // ---- the tree ----

@@ -4,15 +4,18 @@
 //! its numbers told. A slow writer gets each number at once, a fast one gets them in bulk.
 
 use crate::address::AtThread;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Planned, Progress, Route, change};
+use crate::{
+    Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress,
+    PlannedEntries, Route, change,
+};
 use komado_core::clip::clip;
-use komado_core::message::{Message, Outcome as ToolOutcome, Part, Role};
-use komado_core::view::Weight;
+use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
+use komado_core::view::ViewWeight;
 use komado_core::{Seq, openai};
-use komado_engine::engine::Found;
-use komado_engine::output::Output;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::output::ToolOutput;
 use komado_engine::{OnOpenCalls, Thread};
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,7 +25,7 @@ use std::io::{self, BufRead, BufReader, Read};
 /// whole and shown in part.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(example = serde_json::json!({ "messages": [{ "role": "user", "content": "窓を直して。" }] }))]
-pub struct Append {
+pub struct AppendMessages {
     /// The thread.
     #[serde(flatten)]
     pub at: AtThread,
@@ -86,20 +89,20 @@ pub struct Appended {
     pub undo: String,
     /// What fills the window.
     #[serde(skip)]
-    pub weight: Weight,
+    pub weight: ViewWeight,
     /// Who spoke, where it was one message.
     #[serde(skip)]
     pub role: Option<Role>,
 }
 
-impl Operation for Append {
-    const ABOUT: About = About::add("append", "Add messages");
+impl Operation for AppendMessages {
+    const ABOUT: OperationLabel = OperationLabel::add("append", "Add messages");
     const INTERFACES: Interfaces = Interfaces::everywhere("append", {
         Route { is_once: true, ..Route::make("journal", "/sessions/{session}/threads/{thread}/entries") }
     });
     type Output = Appended;
 
-    fn run(self, context: &Context) -> Outcome<Appended> {
+    fn run(self, context: &OperationContext) -> OpResult<Appended> {
         let messages = self.read()?;
         let found = context.find_now(&self.at)?;
         let mut thread = open(context, &found, self.strict)?;
@@ -107,7 +110,7 @@ impl Operation for Append {
         let mut batch = thread.batch();
         for (i, message) in messages.into_iter().enumerate() {
             let told = |error: komado_engine::Error| match self.messages {
-                Some(_) => Fault::from(error).of(&format!("messages[{i}]")),
+                Some(_) => OpFault::from(error).of(&format!("messages[{i}]")),
                 None => error.into(),
             };
             batch.say(message, None).map_err(told)?;
@@ -119,7 +122,7 @@ impl Operation for Append {
         let tokens = seqs.iter().map(|seq| u64::from(work.tokens_of(*seq))).sum();
         let mut appended = told(&thread, &found, before, seqs, tokens)?;
         appended.context_tokens = work.tokens();
-        context.plan(&Planned { seq: first, line, answer: serde_json::to_string(&appended)? })?;
+        context.plan(&PlannedEntries { seq: first, line, answer: serde_json::to_string(&appended)? })?;
         thread.commit(work)?;
         context.settle(&mut thread);
         appended.role = self.messages.is_none().then(|| self.role.unwrap_or_default());
@@ -130,12 +133,12 @@ impl Operation for Append {
 
 /// Adds what a tool printed, which may be more than fits in memory. What can be shown whole loses its last line break.
 pub fn append_output(
-    context: &Context,
-    found: &Found,
-    output: &Output,
+    context: &OperationContext,
+    found: &ResolvedAddress,
+    output: &ToolOutput,
     strict: bool,
     from: &mut dyn Read,
-) -> Outcome<Appended> {
+) -> OpResult<Appended> {
     let mut thread = open(context, found, strict)?;
     let before = thread.last();
     let limits = thread.clip().unwrap_or_default();
@@ -159,12 +162,22 @@ fn without_break(text: &str) -> &str {
 }
 
 /// Opens a thread to append to it.
-pub(super) fn open<'c>(context: &'c Context, found: &Found, strict: bool) -> Outcome<Thread<'c>> {
+pub(super) fn open<'c>(
+    context: &'c OperationContext,
+    found: &ResolvedAddress,
+    strict: bool,
+) -> OpResult<Thread<'c>> {
     let choice = if strict { OnOpenCalls::Refuse } else { OnOpenCalls::Answer };
-    Ok(context.open(found, Mode::Write)?.on_open_calls(choice))
+    Ok(context.open(found, OpenMode::Write)?.on_open_calls(choice))
 }
 
-fn told(thread: &Thread<'_>, found: &Found, before: Seq, seqs: Vec<Seq>, tokens: u64) -> Outcome<Appended> {
+fn told(
+    thread: &Thread<'_>,
+    found: &ResolvedAddress,
+    before: Seq,
+    seqs: Vec<Seq>,
+    tokens: u64,
+) -> OpResult<Appended> {
     let given = thread.config().context_length;
     let portion = thread.portion(given.map(u64::from))?;
     Ok(Appended {
@@ -182,19 +195,19 @@ fn told(thread: &Thread<'_>, found: &Found, before: Seq, seqs: Vec<Seq>, tokens:
     })
 }
 
-impl Append {
-    fn read(&self) -> Outcome<Vec<Message>> {
+impl AppendMessages {
+    fn read(&self) -> OpResult<Vec<Message>> {
         let is_tool = self.role == Some(Role::Tool);
         if !is_tool && (self.call.is_some() || self.error) {
-            return Err(Fault::usage("--call and --error go with --role tool"));
+            return Err(OpFault::usage("--call and --error go with --role tool"));
         }
         match (&self.messages, &self.text) {
             (Some(given), None) if given.is_empty() => {
-                Err(Fault::malformed("messages is empty; send at least one"))
+                Err(OpFault::malformed("messages is empty; send at least one"))
             }
             (Some(given), None) => given.iter().enumerate().map(|(i, text)| read_one(i, text)).collect(),
             (None, Some(text)) => Ok(vec![self.message(text.clone())]),
-            _ => Err(Fault::usage("give messages or text, one of them")),
+            _ => Err(OpFault::usage("give messages or text, one of them")),
         }
     }
 
@@ -205,12 +218,12 @@ impl Append {
         }
         let outcome = ToolOutcome::text(self.call.as_deref().unwrap_or_default(), None, text);
         let outcome = ToolOutcome { is_error: self.error, ..outcome };
-        Message::of(role, vec![Part::Result(outcome)])
+        Message::of(role, vec![MessagePart::Result(outcome)])
     }
 }
 
-fn read_one(i: usize, text: &RawValue) -> Outcome<Message> {
-    openai::read(text.get()).map_err(|error| Fault::input(error.to_string()).of(&format!("messages[{i}]")))
+fn read_one(i: usize, text: &RawValue) -> OpResult<Message> {
+    openai::read(text.get()).map_err(|error| OpFault::input(error.to_string()).of(&format!("messages[{i}]")))
 }
 
 /// Bytes of lines journaled at once.
@@ -250,8 +263,8 @@ impl MessageLines {
     }
 
     /// That the line that was read last is wrong.
-    pub fn wrong(&self, why: &str) -> Fault {
-        Fault::input(format!("{} line {}: {why}", self.name, self.number))
+    pub fn wrong(&self, why: &str) -> OpFault {
+        OpFault::input(format!("{} line {}: {why}", self.name, self.number))
     }
 }
 
@@ -274,11 +287,11 @@ impl AppendLines {
     /// Takes lines in; `each` is told the numbers of what is durable. A bad line ends it, and what came before is kept.
     pub fn take(
         self,
-        context: &Context,
-        found: &Found,
+        context: &OperationContext,
+        found: &ResolvedAddress,
         mut lines: MessageLines,
-        each: &mut dyn FnMut(&[Seq]) -> Outcome,
-    ) -> Outcome {
+        each: &mut dyn FnMut(&[Seq]) -> OpResult,
+    ) -> OpResult {
         let mut thread = open(context, found, self.strict)?;
         let (mut skipped, mut entries) = (0, 0);
         let outcome = loop {
@@ -286,7 +299,7 @@ impl AppendLines {
             each(&said)?;
             entries += said.len() as u64;
             match more {
-                Ok(true) => context.progress(Progress::Appending { entries })?,
+                Ok(true) => context.progress(OperationProgress::Appending { entries })?,
                 Ok(false) => break Ok(()),
                 Err(fault) => break Err(fault),
             }
@@ -301,11 +314,11 @@ impl AppendLines {
     /// Takes in what has arrived, up to a batch, and makes it durable; gives its numbers, and whether more may come.
     fn batch(
         self,
-        context: &Context,
+        context: &OperationContext,
         thread: &mut Thread<'_>,
         lines: &mut MessageLines,
         skipped: &mut u64,
-    ) -> (Vec<Seq>, Outcome<bool>) {
+    ) -> (Vec<Seq>, OpResult<bool>) {
         let first = lines.number + 1;
         let mut batch = thread.batch();
         let mut more = Ok(true);
@@ -318,7 +331,7 @@ impl AppendLines {
                     None
                 }
                 Err(error) => {
-                    more = Err(Fault::input(format!("cannot read {}: {error}", lines.name)));
+                    more = Err(OpFault::input(format!("cannot read {}: {error}", lines.name)));
                     None
                 }
             };
@@ -339,7 +352,7 @@ impl AppendLines {
             Ok(_) => (said, more),
             Err(error) => {
                 let rest = format!("{} from line {first} on was not taken in", lines.name);
-                (Vec::new(), Err(Fault::from(error).and(rest)))
+                (Vec::new(), Err(OpFault::from(error).and(rest)))
             }
         }
     }

@@ -3,13 +3,13 @@
 use super::columns;
 use crate::address::{AtEntry, AtMoment, AtThread};
 use crate::page::{self, USUAL};
-use crate::stream::{Form, Sink};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, Streamed};
+use crate::stream::{StreamForm, StreamSink};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route, Streamed};
 use komado_core::message::Message;
-use komado_core::openai::{self, Blobs};
+use komado_core::openai::{self, BlobReader};
 use komado_core::{Seq, SessionId, View, notation};
 use komado_engine::Thread;
-use komado_store::{Journal, Mode, Store};
+use komado_store::{Journal, OpenMode, Store};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -28,16 +28,16 @@ pub struct GetEntry {
 /// A line of a journal, as it stands there.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub struct Entry {
+pub struct JournalLine {
     /// The line.
     pub line: Box<RawValue>,
     #[serde(skip)]
     moment: String,
 }
 
-impl Entry {
+impl JournalLine {
     /// The entry `seq` of a journal.
-    pub(super) fn read(journal: &dyn Journal, seq: Seq, moment: String) -> Outcome<Self> {
+    pub(super) fn read(journal: &dyn Journal, seq: Seq, moment: String) -> OpResult<Self> {
         let line = journal.line(seq)?;
         Ok(Self { line: serde_json::from_slice(&line)?, moment })
     }
@@ -52,7 +52,7 @@ struct Shape {
     seq: Seq,
 }
 
-impl JsonSchema for Entry {
+impl JsonSchema for JournalLine {
     fn schema_name() -> Cow<'static, str> {
         Shape::schema_name()
     }
@@ -63,26 +63,26 @@ impl JsonSchema for Entry {
 }
 
 impl Operation for GetEntry {
-    const ABOUT: About = About::read("entry", "Read one entry of a journal");
+    const ABOUT: OperationLabel = OperationLabel::read("entry", "Read one entry of a journal");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::get("journal", "/sessions/{session}/threads/{thread}/entries/{seq}").tagged(),
         "`komado log SESSION@SEQ -n 1 --json` prints it",
     )
     .not_mcp("`tool_output_cache` reads any entry, @SEQ, as text");
-    type Output = Entry;
+    type Output = JournalLine;
 
-    fn run(self, context: &Context) -> Outcome<Entry> {
+    fn run(self, context: &OperationContext) -> OpResult<JournalLine> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
-        let journal = context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+        let journal = context.engine.store().open(&found.session, &found.thread, OpenMode::Read)?;
         let (thread, last) = (&found.thread, journal.last());
         if seq == 0 || seq > last {
             let why = format!("{thread} has no entry @{seq}: it ends at @{last}");
-            return Err(Fault::not_found(why));
+            return Err(OpFault::not_found(why));
         }
-        Entry::read(&*journal, seq, format!("{thread}@{seq}"))
+        JournalLine::read(&*journal, seq, format!("{thread}@{seq}"))
     }
 
-    fn moment(entry: &Entry) -> Option<String> {
+    fn moment(entry: &JournalLine) -> Option<String> {
         Some(entry.moment.clone())
     }
 }
@@ -111,9 +111,9 @@ pub struct EntriesOf {
 
 /// A page of a journal.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Entries {
+pub struct JournalPage {
     /// Lines of the journal; docs/journal.md describes them.
-    pub items: Vec<Entry>,
+    pub items: Vec<JournalLine>,
     /// The cursor of the next page; null at the end.
     pub next: Option<String>,
     #[serde(skip)]
@@ -121,35 +121,35 @@ pub struct Entries {
 }
 
 impl Operation for EntriesOf {
-    const ABOUT: About = About::read("entries", "Read a journal by pages");
+    const ABOUT: OperationLabel = OperationLabel::read("entries", "Read a journal by pages");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "log --json",
         Route::get("journal", "/sessions/{session}/threads/{thread}/entries").tagged(),
     )
     .not_mcp("`log` tells the same in fewer words");
-    type Output = Entries;
+    type Output = JournalPage;
 
-    fn run(self, context: &Context) -> Outcome<Entries> {
+    fn run(self, context: &OperationContext) -> OpResult<JournalPage> {
         let found = context.find(&self.at)?;
         let what = format!("entries of {}/{}", found.session, found.thread);
         let cursor: Option<Seq> = page::after(&what, self.cursor.as_deref())?;
-        let journal = context.engine.store().open(&found.session, &found.thread, Mode::Read)?;
+        let journal = context.engine.store().open(&found.session, &found.thread, OpenMode::Read)?;
         let moment = format!("{}@{}", found.thread, journal.last());
         let end = self.to.unwrap_or(Seq::MAX).min(journal.last());
         let limit = self.limit.unwrap_or(USUAL) as usize;
         let mut seq = cursor.or(self.from).unwrap_or(1);
         let (mut items, mut bytes) = (Vec::new(), 0);
         while seq <= end && items.len() < limit && bytes < PAGE {
-            let entry = Entry::read(&*journal, seq, String::new())?;
+            let entry = JournalLine::read(&*journal, seq, String::new())?;
             bytes += entry.line.get().len();
             items.push(entry);
             seq += 1;
         }
         let next = (seq <= end).then(|| page::cursor(&what, &seq)).transpose()?;
-        Ok(Entries { items, next, moment })
+        Ok(JournalPage { items, next, moment })
     }
 
-    fn moment(entries: &Entries) -> Option<String> {
+    fn moment(entries: &JournalPage) -> Option<String> {
         Some(entries.moment.clone())
     }
 }
@@ -197,14 +197,14 @@ pub struct Logged {
 }
 
 impl Operation for Log {
-    const ABOUT: About = About::read("log", "Entries of the journal");
+    const ABOUT: OperationLabel = OperationLabel::read("log", "Entries of the journal");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("log", Route::get("journal", "/sessions/{session}/threads/{thread}/log"));
     type Output = Logged;
 
-    fn run(self, context: &Context) -> Outcome<Logged> {
+    fn run(self, context: &OperationContext) -> OpResult<Logged> {
         let found = context.find(&self.at)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         let end = found.seq.unwrap_or(thread.last());
         let now = thread.view_at(end)?;
         let limit = self.limit.unwrap_or(ENTRIES);
@@ -240,12 +240,12 @@ impl Operation for Log {
 
 /// Print the view of a thread: exactly what the model sees, now or at any moment.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Show {
+pub struct ShowView {
     /// The moment.
     #[serde(flatten)]
     pub at: AtMoment,
     /// How it is told; messages when left out, and lines for a model.
-    pub format: Option<Format>,
+    pub format: Option<ViewFormat>,
     /// Give long texts whole, where it is told in lines.
     #[serde(default)]
     pub full: bool,
@@ -258,7 +258,7 @@ pub struct Show {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum Format {
+pub enum ViewFormat {
     /// Messages as OpenAI's chat API has them.
     #[default]
     Messages,
@@ -310,23 +310,23 @@ pub enum ViewItem {
     },
 }
 
-impl Streamed for Show {
-    const ABOUT: About = About::read("show", "What the model sees");
+impl Streamed for ShowView {
+    const ABOUT: OperationLabel = OperationLabel::read("show", "What the model sees");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "show",
         Route::get("view", "/sessions/{session}/threads/{thread}/view").tagged(),
     );
-    const FORM: Form = Form::Object;
+    const FORM: StreamForm = StreamForm::Object;
     type Head = Viewed;
     type Item = ViewItem;
 
     fn for_model(self) -> Self {
-        Self { format: self.format.or(Some(Format::Lines)), ..self }
+        Self { format: self.format.or(Some(ViewFormat::Lines)), ..self }
     }
 
-    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+    fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult {
         let found = context.find(&self.at)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         let view = match found.seq {
             Some(seq) => thread.view_at(seq)?,
             None => thread.view().clone(),
@@ -338,9 +338,9 @@ impl Streamed for Show {
             tokens: view.tokens(),
         })?;
         match self.format.unwrap_or_default() {
-            Format::Messages => messages(context, &thread, &view, to),
-            Format::Items => items(&thread, &view, to),
-            Format::Lines => lines(&thread, &view, columns(self.full, self.width), to),
+            ViewFormat::Messages => messages(context, &thread, &view, to),
+            ViewFormat::Items => items(&thread, &view, to),
+            ViewFormat::Lines => lines(&thread, &view, columns(self.full, self.width), to),
         }
     }
 
@@ -356,17 +356,22 @@ impl Streamed for Show {
     }
 }
 
-fn messages(context: &Context, thread: &Thread<'_>, view: &View, to: &mut dyn Sink<Show>) -> Outcome {
+fn messages(
+    context: &OperationContext,
+    thread: &Thread<'_>,
+    view: &View,
+    to: &mut dyn StreamSink<ShowView>,
+) -> OpResult {
     let mut blobs = Inline { store: context.engine.store(), session: thread.session() };
-    view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> Outcome {
+    view.pour(thread.source(), &mut |seq: Seq, message: &Message| -> OpResult {
         let mut bytes = Vec::new();
         openai::write(message, &mut blobs, &mut bytes)?;
         to.item(ViewItem::Message { seq, message: serde_json::from_slice(&bytes)? })
     })
 }
 
-fn items(thread: &Thread<'_>, view: &View, to: &mut dyn Sink<Show>) -> Outcome {
-    let mut done: Outcome = Ok(());
+fn items(thread: &Thread<'_>, view: &View, to: &mut dyn StreamSink<ShowView>) -> OpResult {
+    let mut done: OpResult = Ok(());
     view.each_item(thread.source(), |item| {
         if done.is_ok() {
             let text = notation::item(&item, thread.source(), usize::MAX);
@@ -378,8 +383,8 @@ fn items(thread: &Thread<'_>, view: &View, to: &mut dyn Sink<Show>) -> Outcome {
     done
 }
 
-fn lines(thread: &Thread<'_>, view: &View, width: usize, to: &mut dyn Sink<Show>) -> Outcome {
-    let mut done: Outcome = Ok(());
+fn lines(thread: &Thread<'_>, view: &View, width: usize, to: &mut dyn StreamSink<ShowView>) -> OpResult {
+    let mut done: OpResult = Ok(());
     notation::each_item(view, thread.source(), width, |text| {
         if done.is_ok() {
             done = to.item(ViewItem::Line { text });
@@ -394,7 +399,7 @@ struct Inline<'a> {
     session: &'a SessionId,
 }
 
-impl Blobs for Inline<'_> {
+impl BlobReader for Inline<'_> {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         let mut blob = self.store.blob(self.session, id).map_err(io::Error::other)?;
         komado_store::write_base64(&mut blob, out)

@@ -4,7 +4,7 @@
 //! secret, and here there is nothing to guess. It is looked up by its digest; how long that takes tells of the digest, which
 //! no caller can steer. The file is replaced whole, under a lock, and readable by its owner alone.
 
-use crate::{Fault, Outcome, private};
+use crate::{OpFault, OpResult, private};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub enum Sees {
 /// A key, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct StoredKey {
     /// Its name.
     pub name: String,
     /// The digest of the secret.
@@ -54,7 +54,7 @@ pub struct Key {
     pub created_at: String,
 }
 
-impl Key {
+impl StoredKey {
     /// True when its time is over at `now`; times of one length compare as text.
     pub fn is_expired(&self, now: &str) -> bool {
         self.expires.as_deref().is_some_and(|end| end <= now)
@@ -64,8 +64,8 @@ impl Key {
 /// All keys, in the order they were made.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Keys {
-    keys: Vec<Key>,
+pub struct KeyFile {
+    keys: Vec<StoredKey>,
 }
 
 /// Where the keys of a base folder are.
@@ -74,7 +74,7 @@ pub fn place(base_dir: &Path) -> PathBuf {
 }
 
 /// A new secret.
-pub fn secret() -> Outcome<String> {
+pub fn secret() -> OpResult<String> {
     Ok(format!("{PREFIX}{}", private::hex(&private::random()?)))
 }
 
@@ -83,11 +83,11 @@ pub fn digest(secret: &str) -> String {
     blake3::hash(secret.as_bytes()).to_hex().to_string()
 }
 
-impl Keys {
+impl KeyFile {
     /// The keys in a file; none where there is no file.
-    pub fn read(path: &Path) -> Outcome<Self> {
+    pub fn read(path: &Path) -> OpResult<Self> {
         let wrong = |why: String| {
-            Fault::input(format!(
+            OpFault::input(format!(
                 "{}: {why}; mend the file or restore it: while it cannot be read, nobody is let in",
                 path.display()
             ))
@@ -105,22 +105,22 @@ impl Keys {
     }
 
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Key> {
+    pub fn iter(&self) -> impl Iterator<Item = &StoredKey> {
         self.keys.iter()
     }
 
     /// The key whose secret this is.
-    pub fn find(&self, secret: &str) -> Option<&Key> {
+    pub fn find(&self, secret: &str) -> Option<&StoredKey> {
         let digest = digest(secret);
         self.keys.iter().find(|key| key.digest == digest)
     }
 }
 
 /// Adds a key.
-pub fn add(base_dir: &Path, key: Key) -> Outcome {
+pub fn add(base_dir: &Path, key: StoredKey) -> OpResult {
     change(base_dir, |keys| {
         if keys.iter().any(|other| other.name == key.name) {
-            return Err(Fault::refused(format!(
+            return Err(OpFault::refused(format!(
                 "there is a key {0} already; choose another name, or `komado key revoke {0}` first",
                 key.name
             )));
@@ -131,12 +131,12 @@ pub fn add(base_dir: &Path, key: Key) -> Outcome {
 }
 
 /// Takes a key back.
-pub fn revoke(base_dir: &Path, name: &str) -> Outcome {
+pub fn revoke(base_dir: &Path, name: &str) -> OpResult {
     change(base_dir, |keys| {
         let before = keys.len();
         keys.retain(|key| key.name != name);
         match keys.len() == before {
-            true => Err(Fault::not_found(format!(
+            true => Err(OpFault::not_found(format!(
                 "there is no key {name:?}; `komado key list` shows which there are"
             ))),
             false => Ok(()),
@@ -145,12 +145,12 @@ pub fn revoke(base_dir: &Path, name: &str) -> Outcome {
 }
 
 /// Two that change the keys at once are both heard.
-fn change(base_dir: &Path, op: impl FnOnce(&mut Vec<Key>) -> Outcome) -> Outcome {
+fn change(base_dir: &Path, op: impl FnOnce(&mut Vec<StoredKey>) -> OpResult) -> OpResult {
     private::folder(base_dir)?;
     let path = place(base_dir);
     let lock = private::file(&path.with_extension("lock"))?;
     lock.lock()?;
-    let mut keys = Keys::read(&path)?;
+    let mut keys = KeyFile::read(&path)?;
     op(&mut keys.keys)?;
     let text = serde_json::to_string_pretty(&keys)?;
     Ok(private::replace(&path, |out| writeln!(out, "{text}"))?)
@@ -158,14 +158,14 @@ fn change(base_dir: &Path, op: impl FnOnce(&mut Vec<Key>) -> Outcome) -> Outcome
 
 /// Which file it is: another one after each change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stamp {
+pub struct KeyFileStamp {
     inode: u64,
     size: u64,
     seconds: i64,
     nanoseconds: i64,
 }
 
-impl Stamp {
+impl KeyFileStamp {
     /// `None` where there is no file.
     pub fn of(path: &Path) -> Option<Self> {
         let meta = std::fs::metadata(path).ok()?;

@@ -11,23 +11,23 @@ use crate::address::Target;
 use crate::ask::{Beginning, Conversation, Silent};
 use crate::choice::ModelArgs;
 use crate::work::{brief, folder, mind, tools};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
 use komado_agent::Error;
-use komado_agent::handler::{self, Brief};
-use komado_agent::playbook::{self, Audience, Ended, Playbook, RESULTS, Solo};
-use komado_agent::progress::Order;
-use komado_agent::tools::Toolbox;
+use komado_agent::handler::{self, TaskInstructions};
+use komado_agent::playbook::{self, LocalRunner, Playbook, PlaybookEnd, RESULTS, RunListener};
+use komado_agent::progress::TaskOrder;
+use komado_agent::tools::ToolSet;
 use komado_core::Role;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
 use komado_core::notation::grouped;
-use komado_core::raw::Raw;
-use komado_engine::engine::Found;
-use komado_engine::lesson::{Told, Window};
+use komado_core::raw::RawJson;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::lesson::{ModelWindow, WindowSource};
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
 use komado_engine::{Error as EngineError, Thread};
 use komado_provider::Cancel;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -74,9 +74,9 @@ pub struct RanPlaybook {
 }
 
 /// Hears what happens while a playbook is followed, and may stop it.
-pub trait Follower: Audience {
+pub trait Follower: RunListener {
     /// The session is known; it was made for this when `is_new`.
-    fn begun(&mut self, _found: &Found, _is_new: bool) {}
+    fn begun(&mut self, _found: &ResolvedAddress, _is_new: bool) {}
 
     /// What stops it.
     fn cancel(&mut self) -> Cancel {
@@ -84,12 +84,12 @@ pub trait Follower: Audience {
     }
 }
 
-impl Audience for Silent {}
+impl RunListener for Silent {}
 
 impl Follower for Silent {}
 
 impl Operation for RunPlaybook {
-    const ABOUT: About = About::add("playbook_run", "Follow a playbook");
+    const ABOUT: OperationLabel = OperationLabel::add("playbook_run", "Follow a playbook");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "playbook run",
         "it runs commands on this machine until it ends; a task does the same through the queue",
@@ -97,21 +97,21 @@ impl Operation for RunPlaybook {
     .not_mcp("it runs commands on this machine, which is for people to start");
     type Output = RanPlaybook;
 
-    fn run(self, context: &Context) -> Outcome<RanPlaybook> {
+    fn run(self, context: &OperationContext) -> OpResult<RanPlaybook> {
         self.hear(context, &mut Silent)
     }
 }
 
 impl RunPlaybook {
     /// Does it, while `follower` hears what happens.
-    pub fn hear(self, context: &Context, follower: &mut dyn Follower) -> Outcome<RanPlaybook> {
+    pub fn hear(self, context: &OperationContext, follower: &mut dyn Follower) -> OpResult<RanPlaybook> {
         context.claim()?;
         // A session that is there has a say in how deep its threads may nest: it is asked when the course begins.
         let most = if self.session.is_none() { most_depth(context) } else { u32::MAX };
         let playbook = right(Some(&self.file), most)?;
-        let given = Given::new(self.vars, self.folder.as_deref())?;
+        let given = PlaybookInput::new(self.vars, self.folder.as_deref())?;
         let at = self.session.map(|session| Target { session: Some(session), ..Target::default() });
-        let before = at.clone().map(|at| Given::of_session(context, at)).transpose()?.flatten();
+        let before = at.clone().map(|at| PlaybookInput::of_session(context, at)).transpose()?.flatten();
         let cancel = follower.cancel();
         // A folder that is refused is no reason to make a session.
         let in_folder = |folder: PathBuf| tools(context, &folder, &cancel).map(|tools| (folder, tools));
@@ -125,7 +125,7 @@ impl RunPlaybook {
             None => in_folder(folder::own(context, &talk.found.session, |_| Ok(()))?)?,
         };
         let brief = brief(context, &folder)?;
-        let brief = Brief { system: self.system.or(brief.system), ..brief };
+        let brief = TaskInstructions { system: self.system.or(brief.system), ..brief };
         let vars = begin(context, &talk, &handler::setup(&brief, &tools), &self.text, given)?;
         let ended =
             follow(context, &talk, &playbook, &vars, &mut tools, &cancel, follower).map_err(|fault| {
@@ -151,17 +151,17 @@ impl RunPlaybook {
 /// Says the first words and notes what was given, in one write, unless that was done; gives all variables, also those that
 /// were given to the process that began.
 fn begin(
-    context: &Context,
+    context: &OperationContext,
     talk: &Conversation,
     setup: &Setup,
     text: &str,
-    given: Given,
-) -> Outcome<Map<String, Value>> {
-    let mut root = context.open(&talk.found, Mode::Write)?;
-    let before = Given::of(&root)?;
+    given: PlaybookInput,
+) -> OpResult<Map<String, Value>> {
+    let mut root = context.open(&talk.found, OpenMode::Write)?;
+    let before = PlaybookInput::of(&root)?;
     let is_silent = text.trim().is_empty();
     if before.is_some() && !is_silent {
-        return Err(Fault::usage("the session goes on where its playbook stopped: leave the text out"));
+        return Err(OpFault::usage("the session goes on where its playbook stopped: leave the text out"));
     }
     if root.last() == 0 {
         root.set_up(setup.clone())?;
@@ -182,30 +182,30 @@ fn begin(
 }
 
 fn follow(
-    context: &Context,
+    context: &OperationContext,
     talk: &Conversation,
     playbook: &Playbook,
     vars: &Map<String, Value>,
-    tools: &mut Toolbox,
+    tools: &mut ToolSet,
     cancel: &Cancel,
-    audience: &mut dyn Audience,
-) -> Outcome<Ended> {
+    audience: &mut dyn RunListener,
+) -> OpResult<PlaybookEnd> {
     let mut mind = mind(context, &talk.model, talk.choice.clone());
-    let mut hands = Solo::new(&mut mind, tools, context.config.agent.limits, cancel.clone(), audience);
+    let mut hands = LocalRunner::new(&mut mind, tools, context.config.agent.limits, cancel.clone(), audience);
     playbook::run(playbook, &talk.found.session, vars, &mut hands).map_err(|error| with_way_out(error, talk))
 }
 
 /// What went wrong. A window that was set by hand may be made larger.
-fn with_way_out(error: Error, talk: &Conversation) -> Fault {
+fn with_way_out(error: Error, talk: &Conversation) -> OpFault {
     let is_tight = matches!(error, Error::Engine(EngineError::TooMuch(_)));
-    let Window { tokens, told } = talk.model.window;
+    let ModelWindow { tokens, told } = talk.model.window;
     let fault = match error {
         Error::Engine(error) => error.into(),
-        Error::Order(Order::Leave(why)) => Fault::failed(why),
-        Error::Playbook(error) => Fault::input(error.to_string()),
-        other => Fault::failed(other.to_string()),
+        Error::Order(TaskOrder::Leave(why)) => OpFault::failed(why),
+        Error::Playbook(error) => OpFault::input(error.to_string()),
+        other => OpFault::failed(other.to_string()),
     };
-    match is_tight && told == Told::Given {
+    match is_tight && told == WindowSource::Given {
         true => fault.and(format!("or give more than {} tokens with --window", grouped(tokens))),
         false => fault,
     }
@@ -217,7 +217,7 @@ const ABOUT: &str = "playbook_run";
 /// What a run is given.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
+pub(super) struct PlaybookInput {
     pub(super) vars: Map<String, Value>,
     /// Where the tools work, from the root of the file system; in a folder of the session's own when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,19 +228,19 @@ pub(super) struct Given {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Noted {
-    Given(Given),
+    Given(PlaybookInput),
     Vars(Map<String, Value>),
 }
 
-impl Given {
+impl PlaybookInput {
     /// As a request says.
-    pub(super) fn new(vars: Map<String, Value>, folder: Option<&Path>) -> Outcome<Self> {
+    pub(super) fn new(vars: Map<String, Value>, folder: Option<&Path>) -> OpResult<Self> {
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(Fault::input(format!("--folder {}: there is no such folder", folder.display())));
+            return Err(OpFault::input(format!("--folder {}: there is no such folder", folder.display())));
         }
         if let Some(name) = vars.keys().find(|name| RESULTS.contains(&name.as_str())) {
             let taken = RESULTS.join(", ");
-            return Err(Fault::usage(format!(
+            return Err(OpFault::usage(format!(
                 "--var {name}: the run sets {taken} itself, and would never read a value that is given; choose another name"
             )));
         }
@@ -251,20 +251,20 @@ impl Given {
     }
 
     /// What a session notes; `None` when no playbook began in it.
-    pub(super) fn of_session(context: &Context, at: Target) -> Outcome<Option<Self>> {
-        Self::of(&context.open(&context.find_now(at)?, Mode::Read)?)
+    pub(super) fn of_session(context: &OperationContext, at: Target) -> OpResult<Option<Self>> {
+        Self::of(&context.open(&context.find_now(at)?, OpenMode::Read)?)
     }
 
     /// What a root thread notes.
-    pub(super) fn of(root: &Thread<'_>) -> Outcome<Option<Self>> {
+    pub(super) fn of(root: &Thread<'_>) -> OpResult<Option<Self>> {
         if !root.id().is_root() {
-            return Err(Fault::usage(
+            return Err(OpFault::usage(
                 "a playbook is followed from the root thread: name a session, without a thread",
             ));
         }
         let Some((_, noted)) = root.noted(ABOUT)? else { return Ok(None) };
         let noted = serde_json::from_str(noted.get())
-            .map_err(|why| Fault::input(format!("what was given to the playbook cannot be read: {why}")))?;
+            .map_err(|why| OpFault::input(format!("what was given to the playbook cannot be read: {why}")))?;
         Ok(Some(match noted {
             Noted::Given(given) => given,
             Noted::Vars(vars) => Self { vars, folder: None },
@@ -272,10 +272,10 @@ impl Given {
     }
 
     /// This as a note.
-    pub(super) fn note(&self) -> Outcome<(&'static str, Raw)> {
+    pub(super) fn note(&self) -> OpResult<(&'static str, RawJson)> {
         let text = serde_json::to_string(self)
-            .map_err(|why| Fault::input(format!("what was given cannot be noted: {why}")))?;
-        Ok((ABOUT, Raw::parse(text).map_err(|why| Fault::input(format!("--var: {why}")))?))
+            .map_err(|why| OpFault::input(format!("what was given cannot be noted: {why}")))?;
+        Ok((ABOUT, RawJson::parse(text).map_err(|why| OpFault::input(format!("--var: {why}")))?))
     }
 
     /// This, and of what was given before all that it leaves open.
@@ -287,10 +287,14 @@ impl Given {
 
     /// The folder to work in after what was given `before`; `None` for one of the session's own. Another one than before
     /// is told, since files that were made are not there.
-    pub(super) fn folder(&self, context: &Context, before: Option<&Self>) -> Outcome<Option<PathBuf>> {
+    pub(super) fn folder(
+        &self,
+        context: &OperationContext,
+        before: Option<&Self>,
+    ) -> OpResult<Option<PathBuf>> {
         let Some(before) = before else { return Ok(self.folder.clone()) };
         match (&self.folder, &before.folder) {
-            (None, Some(old)) if !old.is_dir() => Err(Fault::input(format!(
+            (None, Some(old)) if !old.is_dir() => Err(OpFault::input(format!(
                 "the playbook works in {}, and there is no such folder any more: bring it back, or name another with \
                  --folder",
                 old.display()
@@ -316,24 +320,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(value: Value) -> Given {
+    fn read(value: Value) -> PlaybookInput {
         match serde_json::from_value(value).unwrap() {
             Noted::Given(given) => given,
-            Noted::Vars(vars) => Given { vars, folder: None },
+            Noted::Vars(vars) => PlaybookInput { vars, folder: None },
         }
     }
 
     #[test]
     fn a_note_of_variables_alone_is_read_also_with_names_of_our_own_fields() {
         let vars = json!({"task": {"title": "窓"}, "vars": {"n": 1}, "folder": "/x"});
-        assert_eq!(read(vars.clone()), Given { vars: vars.as_object().unwrap().clone(), folder: None });
-        let new = Given { vars: vars.as_object().unwrap().clone(), folder: Some("/作業".into()) };
+        assert_eq!(
+            read(vars.clone()),
+            PlaybookInput { vars: vars.as_object().unwrap().clone(), folder: None }
+        );
+        let new = PlaybookInput { vars: vars.as_object().unwrap().clone(), folder: Some("/作業".into()) };
         assert_eq!(read(serde_json::to_value(&new).unwrap()), new);
     }
 
     #[test]
     fn what_is_given_later_wins_and_what_it_leaves_open_stays() {
-        let given = |vars: Value, folder: Option<&str>| Given {
+        let given = |vars: Value, folder: Option<&str>| PlaybookInput {
             vars: vars.as_object().unwrap().clone(),
             folder: folder.map(PathBuf::from),
         };

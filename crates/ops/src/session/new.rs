@@ -1,11 +1,11 @@
 //! New: make a session, and what it says for its child threads.
 
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::journal::{Ratio, Setup};
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
-use komado_engine::lesson::Told;
-use komado_store::Mode;
+use komado_engine::lesson::WindowSource;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub struct New {
 
 /// A session that was made.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct Made {
+pub struct NewSession {
     /// Its id.
     pub session: String,
     /// Where it is kept, for a caller on this machine.
@@ -80,19 +80,19 @@ pub struct Made {
     pub status: State,
 }
 
-impl Made {
+impl NewSession {
     /// True when the window is the one that the table of models has.
     pub fn window_is_listed(&self) -> bool {
-        self.window_from.as_deref() == Some(Told::Listed.name())
+        self.window_from.as_deref() == Some(WindowSource::Listed.name())
     }
 }
 
 impl Operation for New {
-    const ABOUT: About = About::add("new", "Make a session");
+    const ABOUT: OperationLabel = OperationLabel::add("new", "Make a session");
     const INTERFACES: Interfaces = Interfaces::everywhere("new", Route::make("sessions", "/sessions"));
-    type Output = Made;
+    type Output = NewSession;
 
-    fn run(mut self, context: &Context) -> Outcome<Made> {
+    fn run(mut self, context: &OperationContext) -> OpResult<NewSession> {
         let id = match &self.id {
             Some(id) => context.free_name(id)?,
             None => SessionId::new(uuid::Uuid::new_v4().to_string())?,
@@ -104,7 +104,7 @@ impl Operation for New {
         let system = self.system.take();
         let meta = self.meta(context, &id)?;
         create(context, &meta, Setup { system, ..Setup::default() })?;
-        Ok(Made {
+        Ok(NewSession {
             session: id.to_string(),
             folder: context.folder(&id),
             user: meta.user,
@@ -119,29 +119,29 @@ impl Operation for New {
         })
     }
 
-    fn location(made: &Made) -> Option<String> {
+    fn location(made: &NewSession) -> Option<String> {
         Some(format!("/sessions/{}", made.session))
     }
 }
 
 /// Whose session is made: the caller's own, unless the caller sees all.
-fn owner(context: &Context, asked: Option<String>, id: &SessionId) -> Outcome<Option<String>> {
+fn owner(context: &OperationContext, asked: Option<String>, id: &SessionId) -> OpResult<Option<String>> {
     let caller = &context.caller;
     match asked {
         Some(user) if !caller.sees_all && caller.user.as_ref() != Some(&user) => {
-            Err(Fault::forbidden(format!("this key makes no sessions for user {user:?}; leave user out")))
+            Err(OpFault::forbidden(format!("this key makes no sessions for user {user:?}; leave user out")))
         }
         None if !caller.sees_all && caller.user.is_none() && !caller.sessions.contains(&id.to_string()) => {
-            Err(Fault::usage("this key belongs to no user, and could not see what it made"))
+            Err(OpFault::usage("this key belongs to no user, and could not see what it made"))
         }
         asked => Ok(asked.or_else(|| caller.user.clone())),
     }
 }
 
 /// A persona without settings is most often a misspelling, but may get some later.
-fn check_persona(context: &Context, name: &str) -> Outcome {
+fn check_persona(context: &OperationContext, name: &str) -> OpResult {
     if name.trim().is_empty() {
-        return Err(Fault::usage("--persona takes a name, not an empty text"));
+        return Err(OpFault::usage("--persona takes a name, not an empty text"));
     }
     if context.config.persona(name).is_none() {
         let hint = match context.config.near_persona(name) {
@@ -154,10 +154,10 @@ fn check_persona(context: &Context, name: &str) -> Outcome {
 }
 
 /// Makes a session, with what stands before its conversation.
-pub(crate) fn create(context: &Context, meta: &Meta, setup: Setup) -> Outcome {
+pub(crate) fn create(context: &OperationContext, meta: &Meta, setup: Setup) -> OpResult {
     let id = context.engine.create(meta)?;
     if setup != Setup::default() {
-        let mut root = context.engine.open(&id, &ThreadId::root(), Mode::Write)?;
+        let mut root = context.engine.open(&id, &ThreadId::root(), OpenMode::Write)?;
         root.set_up(setup)?;
         root.settle()?;
     }
@@ -166,29 +166,29 @@ pub(crate) fn create(context: &Context, meta: &Meta, setup: Setup) -> Outcome {
 
 /// Makes a user's session as the settings say.
 pub fn make(
-    context: &Context,
+    context: &OperationContext,
     id: &SessionId,
     user: &str,
     model: Option<String>,
     window: Option<u32>,
-) -> Outcome {
+) -> OpResult {
     let new = New { model, window, user: Some(user.to_owned()), ..New::default() };
     context.engine.create(&new.meta(context, id)?)?;
     Ok(())
 }
 
 impl New {
-    fn meta(self, context: &Context, id: &SessionId) -> Outcome<Meta> {
+    fn meta(self, context: &OperationContext, id: &SessionId) -> OpResult<Meta> {
         let models = &context.config.models;
         let provider = self.provider.unwrap_or_else(|| models.provider.clone());
         let of = models.of(&provider);
         let model = self.model.or_else(|| of.and_then(|of| of.model.clone()));
         let known = of.filter(|of| of.model == model).and_then(|of| of.context_length);
         let (window, told) = match (self.window.or(known), &model) {
-            (Some(window), _) => (Some(window), Some(Told::Given)),
+            (Some(window), _) => (Some(window), Some(WindowSource::Given)),
             (None, None) => (None, None),
             (None, Some(model)) => {
-                (Some(context.models().listed_window(model, &provider)?), Some(Told::Listed))
+                (Some(context.models().listed_window(model, &provider)?), Some(WindowSource::Listed))
             }
         };
         let config = MetaConfig {
@@ -203,14 +203,14 @@ impl New {
             alias: None,
         };
         let usual = meta(context, id, config);
-        let task_key = self.task.as_deref().map(TaskKey::parse).transpose().map_err(Fault::usage)?;
+        let task_key = self.task.as_deref().map(TaskKey::parse).transpose().map_err(OpFault::usage)?;
         let (task_key, user) = (task_key.unwrap_or(usual.task_key), self.user.or(usual.user));
         Ok(Meta { task_key, user, queued: self.queued, ..usual })
     }
 }
 
 /// What the session `id` is made with: no task, the user of the settings, and not queued.
-pub(crate) fn meta(context: &Context, id: &SessionId, config: MetaConfig) -> Meta {
+pub(crate) fn meta(context: &OperationContext, id: &SessionId, config: MetaConfig) -> Meta {
     Meta {
         uuid: id.to_string(),
         task_key: TaskKey::local(id),
@@ -229,11 +229,11 @@ pub fn hostname() -> String {
 }
 
 /// The meter asked for; the model's own where the default was left as it is.
-pub fn meter(context: &Context, asked: Option<&str>, model: Option<&str>) -> Outcome<Meter> {
+pub fn meter(context: &OperationContext, asked: Option<&str>, model: Option<&str>) -> OpResult<Meter> {
     let name = asked.unwrap_or(&context.config.meter);
     let Some(meter) = Meter::named(name) else {
         let known = Meter::ALL.map(Meter::name).join(", ");
-        return Err(Fault::usage(format!("unknown meter: {name:?}; known are {known}")));
+        return Err(OpFault::usage(format!("unknown meter: {name:?}; known are {known}")));
     };
     Ok(match (asked, model, meter) {
         (None, Some(model), Meter::O200k) => Meter::for_model(model),

@@ -2,18 +2,18 @@
 
 use super::by_people;
 use crate::address::AtSession;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome};
-use komado_agent::handler::{Mark, kept};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
+use komado_agent::handler::{TaskMark, kept};
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::{Engine, Result};
-use komado_store::{Mode, Which};
+use komado_store::{BranchFilter, OpenMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A session's new state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Entered {
+pub struct StateChange {
     /// The session.
     pub session: String,
     /// Where it is in its life now.
@@ -35,14 +35,14 @@ pub struct Entered {
 
 /// Changes a session's state and tells.
 pub(super) fn enter(
-    context: &Context,
+    context: &OperationContext,
     at: &AtSession,
     undo: &str,
     op: impl FnOnce(&Engine, &SessionId) -> Result<Session>,
-) -> Outcome<Entered> {
+) -> OpResult<StateChange> {
     let found = context.find(at)?;
     if found.seq.is_some() || !found.thread.is_root() {
-        return Err(Fault::usage(format!("name a session, without thread or moment: {}", found.session)));
+        return Err(OpFault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
     let id = found.session;
     let before = open_children(context, &id)?;
@@ -51,7 +51,7 @@ pub(super) fn enter(
     let aborted: Vec<String> =
         before.iter().filter(|thread| !after.contains(thread)).map(ToString::to_string).collect();
     let again = |thread: &String| format!("komado thread resume {id}/{thread}");
-    Ok(Entered {
+    Ok(StateChange {
         session: id.to_string(),
         status: session.status,
         completed_at: session.completed_at,
@@ -64,8 +64,8 @@ pub(super) fn enter(
 }
 
 /// The child threads that have not ended, those further up first.
-fn open_children(context: &Context, id: &SessionId) -> Outcome<Vec<ThreadId>> {
-    let mut branches = context.engine.store().branches(id, Which::All)?;
+fn open_children(context: &OperationContext, id: &SessionId) -> OpResult<Vec<ThreadId>> {
+    let mut branches = context.engine.store().branches(id, BranchFilter::All)?;
     branches.sort_by_key(|branch| branch.depth);
     let open = branches.into_iter().filter(|branch| branch.parent.is_some() && branch.status.is_open());
     Ok(open.map(|branch| branch.thread).collect())
@@ -83,18 +83,18 @@ pub struct Complete {
 }
 
 impl Operation for Complete {
-    const ABOUT: About = About::edit("complete", "End a session well");
+    const ABOUT: OperationLabel = OperationLabel::edit("complete", "End a session well");
     const INTERFACES: Interfaces = by_people("complete", "/sessions/{session}/complete");
-    type Output = Entered;
+    type Output = StateChange;
 
-    fn run(self, context: &Context) -> Outcome<Entered> {
+    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         enter(context, &self.at, "resume", |engine, id| engine.complete(id, self.result))
     }
 }
 
 /// End a session that failed, with the reason.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Fail {
+pub struct FailSession {
     /// The session
     #[arg(value_name = "SESSION")]
     #[serde(flatten)]
@@ -104,19 +104,19 @@ pub struct Fail {
     pub reason: String,
 }
 
-impl Operation for Fail {
-    const ABOUT: About = About::edit("fail", "End a session with a reason");
+impl Operation for FailSession {
+    const ABOUT: OperationLabel = OperationLabel::edit("fail", "End a session with a reason");
     const INTERFACES: Interfaces = by_people("fail", "/sessions/{session}/fail");
-    type Output = Entered;
+    type Output = StateChange;
 
-    fn run(self, context: &Context) -> Outcome<Entered> {
+    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         enter(context, &self.at, "resume", |engine, id| engine.fail(id, &self.reason))
     }
 }
 
 /// Stop a session: its user ends it.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Stop {
+pub struct StopSession {
     /// The session
     #[arg(value_name = "SESSION")]
     #[serde(flatten)]
@@ -125,12 +125,12 @@ pub struct Stop {
     pub reason: Option<String>,
 }
 
-impl Operation for Stop {
-    const ABOUT: About = About::edit("stop", "Stop a session");
+impl Operation for StopSession {
+    const ABOUT: OperationLabel = OperationLabel::edit("stop", "Stop a session");
     const INTERFACES: Interfaces = by_people("stop", "/sessions/{session}/stop");
-    type Output = Entered;
+    type Output = StateChange;
 
-    fn run(self, context: &Context) -> Outcome<Entered> {
+    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         enter(context, &self.at, "resume", |engine, id| engine.stop(id, self.reason))
     }
 }
@@ -147,30 +147,30 @@ pub struct Pause {
 }
 
 impl Operation for Pause {
-    const ABOUT: About = About::edit("pause", "Let a session wait");
+    const ABOUT: OperationLabel = OperationLabel::edit("pause", "Let a session wait");
     const INTERFACES: Interfaces = by_people("pause", "/sessions/{session}/pause");
-    type Output = Entered;
+    type Output = StateChange;
 
-    fn run(self, context: &Context) -> Outcome<Entered> {
+    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         enter(context, &self.at, "resume", |engine, id| engine.pause(id, self.reason))
     }
 }
 
 /// Let a session go on, also one that has ended.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Resume {
+pub struct ResumeSession {
     /// The session
     #[arg(value_name = "SESSION")]
     #[serde(flatten)]
     pub at: AtSession,
 }
 
-impl Operation for Resume {
-    const ABOUT: About = About::edit("resume", "Let a session go on");
+impl Operation for ResumeSession {
+    const ABOUT: OperationLabel = OperationLabel::edit("resume", "Let a session go on");
     const INTERFACES: Interfaces = by_people("resume", "/sessions/{session}/resume");
-    type Output = Entered;
+    type Output = StateChange;
 
-    fn run(self, context: &Context) -> Outcome<Entered> {
+    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         check_by_hand(context, &context.find(&self.at)?.session)?;
         enter(context, &self.at, "pause", |engine, id| engine.resume(id))
     }
@@ -179,20 +179,20 @@ impl Operation for Resume {
 /// Refuses to open the session of a task by hand: no worker would work on it, and the next one would end it. One that is
 /// completed belongs to no worker any more. The queue is read for sessions of tasks only: a damaged one keeps no other from
 /// going on.
-fn check_by_hand(context: &Context, id: &SessionId) -> Outcome {
+fn check_by_hand(context: &OperationContext, id: &SessionId) -> OpResult {
     let row = context.engine.session(id)?;
     if !row.meta.task_key.is_task() || row.status == State::Completed {
         return Ok(());
     }
     let verb = if row.status.is_ended() { "retry" } else { "resume" };
     match context.engine.is_queued(id)? || is_noted(context, id)? {
-        true => Err(Fault::refused(format!("task {id} goes on in the queue: `komado task {verb} {id}`"))),
+        true => Err(OpFault::refused(format!("task {id} goes on in the queue: `komado task {verb} {id}`"))),
         false => Ok(()),
     }
 }
 
 /// True when a worker has noted in the journal that it works on it.
-fn is_noted(context: &Context, id: &SessionId) -> Outcome<bool> {
-    let root = context.engine.open(id, &ThreadId::root(), Mode::Read)?;
-    Ok(Mark::of(&root)?.is_some() || kept(&root)?.is_some())
+fn is_noted(context: &OperationContext, id: &SessionId) -> OpResult<bool> {
+    let root = context.engine.open(id, &ThreadId::root(), OpenMode::Read)?;
+    Ok(TaskMark::of(&root)?.is_some() || kept(&root)?.is_some())
 }

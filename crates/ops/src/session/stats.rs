@@ -1,9 +1,9 @@
 //! Stats: sessions by state and user, failures, durations, tokens.
 
 use crate::clock::seconds_between;
-use crate::{About, Context, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::session::{Session, State, TaskKey};
-use komado_store::Query;
+use komado_store::SessionQuery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -73,16 +73,16 @@ pub struct FailedSession {
 }
 
 impl Operation for StatsOf {
-    const ABOUT: About = About::read("stats", "Count sessions, tokens and time");
+    const ABOUT: OperationLabel = OperationLabel::read("stats", "Count sessions, tokens and time");
     const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
         .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
 
-    fn run(self, context: &Context) -> Outcome<Stats> {
+    fn run(self, context: &OperationContext) -> OpResult<Stats> {
         let caller = &context.caller;
         let user = caller.whose(self.user)?;
         let mut sums = Sums { limit: self.limit.unwrap_or(10) as usize, ..Sums::default() };
-        context.engine.each_session(Query { user, ..Query::default() }, |session| {
+        context.engine.each_session(SessionQuery { user, ..SessionQuery::default() }, |session| {
             if caller.may_see(session) {
                 sums.add(session);
             }

@@ -1,8 +1,11 @@
 //! A session as one stream of lines, and back.
 
 use crate::address::AtSession;
-use crate::stream::{self, Form, Piece, Sink};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Progress, Route, Streamed};
+use crate::stream::{self, StreamBytes, StreamForm, StreamSink};
+use crate::{
+    Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress, Route,
+    Streamed,
+};
 use komado_core::SessionId;
 use komado_core::session::State;
 use schemars::JsonSchema;
@@ -26,15 +29,15 @@ pub struct Exported {
 }
 
 impl Streamed for Export {
-    const ABOUT: About = About::read("export", "Export a session");
+    const ABOUT: OperationLabel = OperationLabel::read("export", "Export a session");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("export", Route::get("sessions", "/sessions/{session}/export"))
             .not_mcp("a whole session is more than a window holds; `log` and `recall` read it in parts");
-    const FORM: Form = Form::Bytes("application/x-ndjson");
+    const FORM: StreamForm = StreamForm::Bytes("application/x-ndjson");
     type Head = Exported;
-    type Item = Piece;
+    type Item = StreamBytes;
 
-    fn run(self, context: &Context, to: &mut dyn Sink<Self>) -> Outcome {
+    fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult {
         let id = context.find(&self.at)?.session;
         to.begin(Exported { session: id.to_string() })?;
         stream::pieces(to, |mut out| Ok(context.engine.export(&id, &mut out, |_| {})?))
@@ -68,7 +71,7 @@ pub struct Imported {
 }
 
 impl Operation for Import {
-    const ABOUT: About = About::add("import", "Import a session");
+    const ABOUT: OperationLabel = OperationLabel::add("import", "Import a session");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "import",
         Route { body: Some("application/x-ndjson"), ..Route::make("sessions", "/import") },
@@ -76,12 +79,12 @@ impl Operation for Import {
     .not_mcp("a whole session is more than a window holds");
     type Output = Imported;
 
-    fn run(self, context: &Context) -> Outcome<Imported> {
+    fn run(self, context: &OperationContext) -> OpResult<Imported> {
         let mut from = context.input()?;
         let name = self.name.map(|name| context.free_name(&name)).transpose()?;
         let each = |lines| {
             // Only people watch; an import is not broken off by them.
-            let _ = context.progress(Progress::Importing { lines });
+            let _ = context.progress(OperationProgress::Importing { lines });
         };
         let id = match context.caller.sees_all {
             true => context.engine.import(&mut *from, name, each)?,
@@ -101,10 +104,13 @@ impl Operation for Import {
 }
 
 /// The first line of an export and the id that it names, if it is of a session of the caller's user.
-fn opening(context: &Context, from: &mut dyn BufRead) -> Outcome<(std::io::Cursor<Vec<u8>>, String)> {
+fn opening(
+    context: &OperationContext,
+    from: &mut dyn BufRead,
+) -> OpResult<(std::io::Cursor<Vec<u8>>, String)> {
     let mut line = Vec::new();
     from.take(FIRST).read_until(b'\n', &mut line)?;
-    let wrong = || Fault::input("this is not a komado export; give what `export` wrote, as it is");
+    let wrong = || OpFault::input("this is not a komado export; give what `export` wrote, as it is");
     let first: Value = serde_json::from_slice(&line).map_err(|_| wrong())?;
     let session = first.get("session").ok_or_else(wrong)?;
     let id = SessionId::new(session.get("uuid").and_then(Value::as_str).ok_or_else(wrong)?)?;
@@ -112,7 +118,7 @@ fn opening(context: &Context, from: &mut dyn BufRead) -> Outcome<(std::io::Curso
     if user != context.caller.user.as_deref() {
         let whose = user.unwrap_or("no user");
         let why = format!("the export is of a session of {whose}, which this key does not see");
-        return Err(Fault::forbidden(why));
+        return Err(OpFault::forbidden(why));
     }
     Ok((std::io::Cursor::new(line), id.to_string()))
 }

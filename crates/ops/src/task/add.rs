@@ -1,19 +1,19 @@
 //! Put tasks into the queue: one, those of a file, or what waits at the trackers.
 
-use super::standing::{PAUSED, Standing, TaskState, job_of};
+use super::standing::{PAUSED, TaskStanding, TaskState, job_of};
 use super::{by_people, check_may_change};
 use crate::playbook::{most_depth, right};
 use crate::session::{hostname, meter};
 use crate::work::{folder, open_tracker};
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_agent::handler;
-use komado_agent::source::{self, Source};
+use komado_agent::source::{self, TaskSource};
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_core::session::{MetaConfig, TaskKey};
 use komado_engine::Error as Engine;
 use komado_provider::Cancel;
-use komado_store::{Job, Queued, Stage};
+use komado_store::{Job, JobStage, QueuedJob};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -46,15 +46,15 @@ pub struct AddTask {
 }
 
 impl Operation for AddTask {
-    const ABOUT: About = About::add("task_add", "Add a task");
+    const ABOUT: OperationLabel = OperationLabel::add("task_add", "Add a task");
     const INTERFACES: Interfaces = by_people("task add", Route::make("tasks", "/tasks"));
     type Output = QueuedTask;
 
-    fn run(self, context: &Context) -> Outcome<QueuedTask> {
+    fn run(self, context: &OperationContext) -> OpResult<QueuedTask> {
         check_may_change(context)?;
         let Self { text, title, key: named, user, folder, playbook } = self;
         if text.trim().is_empty() {
-            return Err(Fault::usage("nothing is to be done: write the task"));
+            return Err(OpFault::usage("nothing is to be done: write the task"));
         }
         let session = fresh()?;
         let key = key(named.as_deref(), &session)?;
@@ -63,7 +63,7 @@ impl Operation for AddTask {
         let name = task.name.clone();
         match put(context, session, task)? {
             Some(queued) => Ok(queued),
-            None => Err(Fault::refused(why_known(context, &name)?)),
+            None => Err(OpFault::refused(why_known(context, &name)?)),
         }
     }
 
@@ -73,22 +73,22 @@ impl Operation for AddTask {
 }
 
 /// The key as it was given: an issue's, or a name; the session's own when there is none.
-fn key(given: Option<&str>, session: &SessionId) -> Outcome<TaskKey> {
+fn key(given: Option<&str>, session: &SessionId) -> OpResult<TaskKey> {
     match given {
         None => Ok(Task::local(session.as_str())),
         Some(text) if text.starts_with("github:") || text.starts_with("gitlab:") => {
-            TaskKey::parse(text).map_err(Fault::usage)
+            TaskKey::parse(text).map_err(OpFault::usage)
         }
         Some(text) => {
             let name = text.strip_prefix("local:").unwrap_or(text).trim();
             if name.is_empty() || name.chars().any(char::is_control) {
-                return Err(Fault::usage(format!(
+                return Err(OpFault::usage(format!(
                     "not a task key: {text:?}: write a name, such as fix-login"
                 )));
             }
             let length = name.chars().count();
             if length > MOST_KEY {
-                return Err(Fault::usage(format!(
+                return Err(OpFault::usage(format!(
                     "the task key {:?}… has {length} characters: write at most {MOST_KEY}",
                     name.chars().take(SHOWN).collect::<String>()
                 )));
@@ -125,23 +125,23 @@ pub struct AddedTasks {
 }
 
 impl Operation for AddTasks {
-    const ABOUT: About = About::add("task_add_file", "Add the tasks of a file");
+    const ABOUT: OperationLabel = OperationLabel::add("task_add_file", "Add the tasks of a file");
     const INTERFACES: Interfaces =
         Interfaces::only_cli("task add --file", "it reads a file of this machine; `POST /tasks` adds a task")
             .not_mcp("it reads a file of this machine, and tasks are added by people");
     type Output = AddedTasks;
 
-    fn run(self, context: &Context) -> Outcome<AddedTasks> {
+    fn run(self, context: &OperationContext) -> OpResult<AddedTasks> {
         check_may_change(context)?;
         let name = self.file.display().to_string();
-        let text = std::fs::read_to_string(&self.file).map_err(|why| Fault::unread(&name, &why))?;
+        let text = std::fs::read_to_string(&self.file).map_err(|why| OpFault::unread(&name, &why))?;
         let tasks = source::read(&name, &text).map_err(komado_agent::Error::from)?;
         let settle = |task: Task| {
             let (user, folder) = (self.user.clone().or(task.user), self.folder.clone().or(task.folder));
             let playbook = self.playbook.clone().or(task.playbook);
             settled(context, Task { user, folder, playbook, ..task })
         };
-        let tasks = tasks.into_iter().map(settle).collect::<Outcome<Vec<_>>>()?;
+        let tasks = tasks.into_iter().map(settle).collect::<OpResult<Vec<_>>>()?;
         let mut items: Vec<QueuedTask> = Vec::new();
         for task in tasks {
             let key = task.name.clone();
@@ -156,7 +156,7 @@ impl Operation for AddTasks {
             }
         }
         match items.is_empty() {
-            true => Err(Fault::refused(format!("{name}: all of it is in the queue already"))),
+            true => Err(OpFault::refused(format!("{name}: all of it is in the queue already"))),
             false => Ok(AddedTasks { items }),
         }
     }
@@ -179,7 +179,7 @@ pub struct FetchedTasks {
 }
 
 impl Operation for FetchTasks {
-    const ABOUT: About = About::add("task_fetch", "Fetch tasks from trackers");
+    const ABOUT: OperationLabel = OperationLabel::add("task_fetch", "Fetch tasks from trackers");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "task fetch",
         "it waits for trackers to answer; a worker fetches by itself: `komado work --fetch`",
@@ -187,14 +187,14 @@ impl Operation for FetchTasks {
     .not_mcp("what is worked on is for people to say, who set a label at the tracker");
     type Output = FetchedTasks;
 
-    fn run(self, context: &Context) -> Outcome<FetchedTasks> {
+    fn run(self, context: &OperationContext) -> OpResult<FetchedTasks> {
         self.until(context, &Cancel::default())
     }
 }
 
 impl FetchTasks {
     /// Does it until `cancel` is said.
-    pub fn until(self, context: &Context, cancel: &Cancel) -> Outcome<FetchedTasks> {
+    pub fn until(self, context: &OperationContext, cancel: &Cancel) -> OpResult<FetchedTasks> {
         check_may_change(context)?;
         let only = self.source.as_deref();
         let trackers = &context.config.agent.trackers;
@@ -202,7 +202,7 @@ impl FetchTasks {
             trackers.iter().filter(|tracker| only.is_none_or(|name| tracker.kind.name() == name)).collect();
         if wanted.is_empty() {
             let name = only.unwrap_or("github");
-            return Err(Fault::usage(format!(
+            return Err(OpFault::usage(format!(
                 "no tracker to fetch from: set {name}.repos in the settings, such as [ann/tool]; `komado config` lists them"
             )));
         }
@@ -214,7 +214,7 @@ impl FetchTasks {
     }
 }
 
-fn from(context: &Context, source: &mut dyn Source, fetched: &mut FetchedTasks) -> Outcome {
+fn from(context: &OperationContext, source: &mut dyn TaskSource, fetched: &mut FetchedTasks) -> OpResult {
     let mut went_wrong = Ok(());
     let asked = source.waiting(&mut |task| {
         went_wrong = take_in(context, task, fetched);
@@ -226,7 +226,7 @@ fn from(context: &Context, source: &mut dyn Source, fetched: &mut FetchedTasks) 
 
 /// Queues one that waits. Its label says that it is wanted, also when it was laid aside before: then it begins anew, with
 /// what the earlier session came to. One that rests goes on only when it is resumed.
-fn take_in(context: &Context, task: Task, fetched: &mut FetchedTasks) -> Outcome {
+fn take_in(context: &OperationContext, task: Task, fetched: &mut FetchedTasks) -> OpResult {
     let mut put_in = put(context, fresh()?, task.clone())?;
     if put_in.is_none()
         && let Some(failed) = job_of(context, &task.name)?.filter(is_failed)
@@ -241,8 +241,8 @@ fn take_in(context: &Context, task: Task, fetched: &mut FetchedTasks) -> Outcome
     Ok(())
 }
 
-fn is_failed(queued: &Queued) -> bool {
-    queued.stage == Stage::Dead && queued.why.as_deref() != Some(PAUSED)
+fn is_failed(queued: &QueuedJob) -> bool {
+    queued.stage == JobStage::Dead && queued.why.as_deref() != Some(PAUSED)
 }
 
 /// A task that was put into the queue.
@@ -259,14 +259,14 @@ pub struct QueuedTask {
 }
 
 /// A new session.
-pub(super) fn fresh() -> Outcome<SessionId> {
+pub(super) fn fresh() -> OpResult<SessionId> {
     Ok(SessionId::new(uuid::Uuid::new_v4().to_string())?)
 }
 
 /// A task with paths that the worker finds, wherever it runs. What would fail when it begins is refused now.
-pub(super) fn settled(context: &Context, task: Task) -> Outcome<Task> {
+pub(super) fn settled(context: &OperationContext, task: Task) -> OpResult<Task> {
     let there = |path: PathBuf, what: &str| {
-        path.canonicalize().map_err(|why| Fault::not_found(format!("the {what} {}: {why}", path.display())))
+        path.canonicalize().map_err(|why| OpFault::not_found(format!("the {what} {}: {why}", path.display())))
     };
     let folder = task.folder.map(|path| there(path, "folder")).transpose()?;
     let playbook = task.playbook.map(|path| there(path, "playbook")).transpose()?;
@@ -280,7 +280,11 @@ pub(super) fn settled(context: &Context, task: Task) -> Outcome<Task> {
 }
 
 /// Puts it at the end of the queue; `None` when one with its key is there already.
-pub(super) fn put(context: &Context, session: SessionId, task: Task) -> Outcome<Option<QueuedTask>> {
+pub(super) fn put(
+    context: &OperationContext,
+    session: SessionId,
+    task: Task,
+) -> OpResult<Option<QueuedTask>> {
     let job = job(context, session, task)?;
     let is_new = context.engine.store().enqueue(&job)?;
     Ok(is_new.then(|| QueuedTask {
@@ -292,13 +296,13 @@ pub(super) fn put(context: &Context, session: SessionId, task: Task) -> Outcome<
 }
 
 /// Puts it into the queue as one that rests: no worker takes it before it is let go. False when one with its key is there.
-pub(super) fn put_at_rest(context: &Context, session: SessionId, task: Task) -> Outcome<bool> {
+pub(super) fn put_at_rest(context: &OperationContext, session: SessionId, task: Task) -> OpResult<bool> {
     let job = job(context, session, task)?;
-    let at_rest = Queued { job, stage: Stage::Dead, tries: 0, why: Some(PAUSED.to_owned()) };
+    let at_rest = QueuedJob { job, stage: JobStage::Dead, tries: 0, why: Some(PAUSED.to_owned()) };
     Ok(context.engine.store().adopt(&at_rest)?)
 }
 
-fn job(context: &Context, session: SessionId, mut task: Task) -> Outcome<Job> {
+fn job(context: &OperationContext, session: SessionId, mut task: Task) -> OpResult<Job> {
     task.user = task.user.or_else(|| context.caller.user.clone()).or_else(|| context.config.user.clone());
     Ok(Job {
         session,
@@ -310,7 +314,7 @@ fn job(context: &Context, session: SessionId, mut task: Task) -> Outcome<Job> {
 }
 
 /// Its session, made as the worker that begins it would; the model is chosen by that one.
-pub(super) fn make(context: &Context, task: &Standing) -> Outcome {
+pub(super) fn make(context: &OperationContext, task: &TaskStanding) -> OpResult {
     let Some(about) = task.for_tracker() else { return Ok(()) };
     let models = &context.config.models;
     let model = models.of(&models.provider).and_then(|of| of.model.clone());
@@ -321,7 +325,7 @@ pub(super) fn make(context: &Context, task: &Standing) -> Outcome {
 }
 
 /// Opens the session again; one that is open needs no opening.
-pub(super) fn reopen(context: &Context, id: &SessionId) -> Outcome {
+pub(super) fn reopen(context: &OperationContext, id: &SessionId) -> OpResult {
     match context.engine.resume(id) {
         Ok(_) | Err(Engine::WrongState { .. }) => Ok(()),
         Err(other) => Err(other.into()),
@@ -329,12 +333,12 @@ pub(super) fn reopen(context: &Context, id: &SessionId) -> Outcome {
 }
 
 /// Why a task is not queued whose key is taken: where the other one stands, and what can be done.
-pub(super) fn why_known(context: &Context, name: &str) -> Outcome<String> {
+pub(super) fn why_known(context: &OperationContext, name: &str) -> OpResult<String> {
     let Some(queued) = job_of(context, name)? else {
         return Ok(format!("{name} was in the queue a moment ago: try again"));
     };
     let anew = format!("`komado task stop {name}` takes it out");
-    Ok(match Standing::of_job(context, queued)?.state() {
+    Ok(match TaskStanding::of_job(context, queued)?.state() {
         state @ (TaskState::Failed | TaskState::Dead) => {
             let state = if state == TaskState::Dead { "was laid aside" } else { "failed" };
             format!("{name} {state} before, and is kept: `komado task retry {name}` tries it again, {anew}")

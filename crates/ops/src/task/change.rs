@@ -9,19 +9,19 @@
 //! is done here. What the job says is noted in the session first: `retry` makes a job of it again.
 
 use super::add::{make, put_at_rest, reopen};
-use super::standing::{Standing, TaskState, find, job_of};
+use super::standing::{TaskStanding, TaskState, find, job_of};
 use super::{by_people, check_may_change};
 use crate::work::source_of;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_agent::Error as AgentError;
 use komado_agent::handler::keep;
-use komado_agent::source::Ended;
+use komado_agent::source::SourceEnd;
 use komado_agent::task::Task;
 use komado_core::SessionId;
 use komado_core::session::{State, TaskKey};
 use komado_engine::Error as Engine;
 use komado_provider::Cancel;
-use komado_store::{Change, Error as Store};
+use komado_store::{Error as Store, SessionChange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -38,14 +38,14 @@ macro_rules! change {
         }
 
         impl Operation for $name {
-            const ABOUT: About = About::edit(concat!("task_", $verb), $title);
+            const ABOUT: OperationLabel = OperationLabel::edit(concat!("task_", $verb), $title);
             const INTERFACES: Interfaces = by_people(
                 concat!("task ", $verb),
                 Route::post("tasks", concat!("/tasks/{task}/", $verb)),
             );
             type Output = TaskChanged;
 
-            fn run(self, context: &Context) -> Outcome<TaskChanged> {
+            fn run(self, context: &OperationContext) -> OpResult<TaskChanged> {
                 check_may_change(context)?;
                 let found = find(context, &self.task)?;
                 // Other calls of this process that write the session wait, or are waited for.
@@ -77,14 +77,14 @@ fn changed(
     state: TaskState,
     what: impl Into<String>,
     undo: Option<&str>,
-) -> Outcome<TaskChanged> {
+) -> OpResult<TaskChanged> {
     let undo = undo.map(|verb| format!("komado task {verb} {session}"));
     Ok(TaskChanged { session: session.to_string(), state, undo, what: what.into() })
 }
 
 /// A task in a state in which this makes no sense.
-fn refused(session: &SessionId, why: impl std::fmt::Display) -> Fault {
-    Fault::refused(format!("task {session} {why}"))
+fn refused(session: &SessionId, why: impl std::fmt::Display) -> OpFault {
+    OpFault::refused(format!("task {session} {why}"))
 }
 
 change! {
@@ -92,7 +92,7 @@ change! {
     PauseTask, "pause", "Let a task rest", pause
 }
 
-fn pause(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+fn pause(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged> {
     let (id, state) = (&task.session, task.state());
     match (&task.row, state) {
         (_, TaskState::Paused) => return Err(refused(id, "rests already")),
@@ -110,7 +110,7 @@ fn pause(context: &Context, task: Standing) -> Outcome<TaskChanged> {
     }
     let undo = Some("resume");
     if task.is_held() || task.row.is_none() {
-        let change = Change::State { to: State::Paused, at: context.engine.now(), why: None };
+        let change = SessionChange::State { to: State::Paused, at: context.engine.now(), why: None };
         context.engine.store().change(id, &change)?;
         return match task.is_held() {
             true => changed(id, TaskState::Pausing, "comes to rest when its step is done", undo),
@@ -134,7 +134,7 @@ change! {
     ResumeTask, "resume", "Let a task go on", resume
 }
 
-fn resume(context: &Context, mut task: Standing) -> Outcome<TaskChanged> {
+fn resume(context: &OperationContext, mut task: TaskStanding) -> OpResult<TaskChanged> {
     let id = task.session.clone();
     if task.state() == TaskState::Pausing {
         context.note(format!("{id} comes to rest first; it goes on after that"));
@@ -185,14 +185,14 @@ fn went_on(state: TaskState) -> Option<(TaskState, &'static str, Option<&'static
 }
 
 /// True also for one that is open and has neither a job nor a process that writes it: none would ever go on with it.
-fn rests(context: &Context, task: &Standing) -> Outcome<bool> {
+fn rests(context: &OperationContext, task: &TaskStanding) -> OpResult<bool> {
     let is_lost =
         task.queued.is_none() && task.is_open() && context.engine.store().writer(&task.session)?.is_none();
     Ok(task.state() == TaskState::Paused || is_lost)
 }
 
 /// Opens its session and lets its job be taken; one whose job is gone gets another.
-fn let_go(context: &Context, task: Standing) -> Outcome {
+fn let_go(context: &OperationContext, task: TaskStanding) -> OpResult {
     if task.queued.is_none() {
         return queue_again(context, &task.remembered(context)?);
     }
@@ -206,7 +206,7 @@ fn let_go(context: &Context, task: Standing) -> Outcome {
 
 /// Makes a job again from what the journal remembers, and opens the session for it. The job is there first, at rest: a
 /// worker that starts meanwhile finds no open session without one.
-pub(super) fn queue_again(context: &Context, task: &Standing) -> Outcome {
+pub(super) fn queue_again(context: &OperationContext, task: &TaskStanding) -> OpResult {
     let (id, store) = (&task.session, context.engine.store());
     let Some(about) = task.remembered_task() else {
         let why = "has no job in the queue any more, and was never begun: what it was to do is not known; add it again";
@@ -230,7 +230,7 @@ pub(super) fn queue_again(context: &Context, task: &Standing) -> Outcome {
 }
 
 /// Refuses when the job with its key is another task's. Its own was put there by another process at the same moment.
-fn check_is_its_own(context: &Context, task: &Standing) -> Outcome {
+fn check_is_its_own(context: &OperationContext, task: &TaskStanding) -> OpResult {
     let (id, key) = (&task.session, &task.key);
     match job_of(context, key)? {
         Some(other) if other.job.session == *id => Ok(()),
@@ -243,7 +243,7 @@ change! {
     StopTask, "stop", "Stop a task", stop
 }
 
-fn stop(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+fn stop(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged> {
     let id = &task.session;
     if task.queued.is_none() && !task.is_open() {
         return Err(refused(id, format!("is {} already", task.state().name())));
@@ -274,7 +274,7 @@ fn stop(context: &Context, task: Standing) -> Outcome<TaskChanged> {
 }
 
 /// Notes what its job says; true when a process writes the session, which does so when it finds the job gone.
-fn keep_words(context: &Context, task: &Standing) -> Outcome<bool> {
+fn keep_words(context: &OperationContext, task: &TaskStanding) -> OpResult<bool> {
     let id = &task.session;
     let Some(about) = task.task() else { return Ok(context.engine.store().writer(id)?.is_some()) };
     match keep(&context.engine, id, &about) {
@@ -291,7 +291,7 @@ fn keep_words(context: &Context, task: &Standing) -> Outcome<bool> {
 
 /// Closed without a word of it: it is opened to take them in, and ends as it had. One that is completed is not taken up
 /// again, and needs none.
-fn keep_in_closed(context: &Context, id: &SessionId, about: &Task) -> Outcome {
+fn keep_in_closed(context: &OperationContext, id: &SessionId, about: &Task) -> OpResult {
     let engine = &context.engine;
     let before = engine.session(id)?;
     if before.status == State::Completed {
@@ -308,7 +308,7 @@ fn keep_in_closed(context: &Context, id: &SessionId, about: &Task) -> Outcome {
 }
 
 /// Ends its session; false when a process writes it by now.
-fn end(context: &Context, id: &SessionId) -> Outcome<bool> {
+fn end(context: &OperationContext, id: &SessionId) -> OpResult<bool> {
     match context.engine.stop(id, Some("somebody stopped it".to_owned())) {
         Ok(_) => Ok(true),
         Err(Engine::Store(Store::Busy { .. })) => Ok(false),
@@ -317,21 +317,21 @@ fn end(context: &Context, id: &SessionId) -> Outcome<bool> {
 }
 
 /// Tells the tracker of a task of which only the key is known that it is not worked on.
-pub fn tell_tracker_stopped(context: &Context, key: &TaskKey) {
-    tell_tracker(context, &Task::of(key.clone()), Ended::Stopped);
+pub fn tell_tracker_stopped(context: &OperationContext, key: &TaskKey) {
+    tell_tracker(context, &Task::of(key.clone()), SourceEnd::Stopped);
 }
 
 /// One that had come to its end keeps the label of that.
-fn label_of(status: State) -> Ended {
+fn label_of(status: State) -> SourceEnd {
     match status {
-        State::Completed => Ended::Done,
-        State::Failed => Ended::Failed,
-        _ => Ended::Stopped,
+        State::Completed => SourceEnd::Done,
+        State::Failed => SourceEnd::Failed,
+        _ => SourceEnd::Stopped,
     }
 }
 
 /// Sets the label at the tracker; of one that was stopped none of ours stays. A tracker that cannot be told is noted.
-fn tell_tracker(context: &Context, task: &Task, ended: Ended) {
+fn tell_tracker(context: &OperationContext, task: &Task, ended: SourceEnd) {
     match source_of(context, task, &Cancel::default()).map(|mut source| source.end(task, ended)) {
         Ok(Ok(())) => {}
         Ok(Err(why)) => context.note(why.to_string()),
@@ -344,7 +344,7 @@ change! {
     RetryTask, "retry", "Take up a task again", retry
 }
 
-fn retry(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+fn retry(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged> {
     let (id, state) = (&task.session, task.state());
     match state {
         TaskState::Paused => {
@@ -371,7 +371,7 @@ fn retry(context: &Context, task: Standing) -> Outcome<TaskChanged> {
 }
 
 /// One that is no longer in the queue gets a job again.
-fn take_up(context: &Context, task: Standing) -> Outcome<TaskChanged> {
+fn take_up(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged> {
     let id = task.session.clone();
     match task.state() {
         TaskState::Stopped | TaskState::Failed => {}

@@ -1,16 +1,16 @@
 //! Which tasks are there, and everything about one.
 
 use super::everywhere;
-use super::standing::{Standing, TaskRow, find};
+use super::standing::{TaskRow, TaskStanding, find};
 use crate::session::newest;
 use crate::work::folder;
-use crate::{About, Context, Interfaces, Operation, Outcome, Page};
-use komado_agent::handler::Mark;
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage};
+use komado_agent::handler::TaskMark;
 use komado_core::journal::{Close, Entry};
 use komado_core::session::Session;
 use komado_core::{Kind, ThreadId};
 use komado_engine::Thread;
-use komado_store::{Mode, Query};
+use komado_store::{OpenMode, SessionQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,41 +42,41 @@ const fn usual() -> u32 {
 
 /// Tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Tasks {
+pub struct TaskList {
     /// They.
     #[serde(flatten)]
-    pub page: Page<TaskRow>,
+    pub page: ResultPage<TaskRow>,
     /// True when those that ended are among them.
     #[serde(skip)]
     pub all: bool,
 }
 
 impl Operation for ListTasks {
-    const ABOUT: About = About::read("tasks", "List tasks");
+    const ABOUT: OperationLabel = OperationLabel::read("tasks", "List tasks");
     const INTERFACES: Interfaces = everywhere("task list", "/tasks");
-    type Output = Tasks;
+    type Output = TaskList;
 
-    fn run(self, context: &Context) -> Outcome<Tasks> {
+    fn run(self, context: &OperationContext) -> OpResult<TaskList> {
         let (mut items, mut queued) = (Vec::new(), HashSet::new());
         for job in context.engine.jobs() {
             let job = job?;
             queued.insert(job.job.session.to_string());
             if context.caller.may_see_job(&job.job) {
-                items.push(Standing::of_job(context, job)?.shown());
+                items.push(TaskStanding::of_job(context, job)?.shown());
             }
         }
         let wanted = |row: &Session| {
             let is_listed = row.meta.task_key.is_task() && !queued.contains(&row.meta.uuid);
             is_listed && (self.all || !row.status.is_ended())
         };
-        let query = Query { user: context.caller.only_user(), ..Query::default() };
+        let query = SessionQuery { user: context.caller.only_user(), ..SessionQuery::default() };
         for row in newest(context, query, self.limit as usize, wanted)? {
-            items.push(Standing::of_row(row)?.remembered(context)?.shown());
+            items.push(TaskStanding::of_row(row)?.remembered(context)?.shown());
         }
-        Ok(Tasks { page: Page::whole(items), all: self.all })
+        Ok(TaskList { page: ResultPage::whole(items), all: self.all })
     }
 
-    fn text(tasks: &Tasks) -> Option<String> {
+    fn text(tasks: &TaskList) -> Option<String> {
         let items = &tasks.page.items;
         let mut lines: Vec<String> = items.iter().take(FOR_A_MODEL).map(line).collect();
         match items.len() {
@@ -154,11 +154,11 @@ pub struct TaskPaths {
 }
 
 impl Operation for ShowTask {
-    const ABOUT: About = About::read("task", "Show a task");
+    const ABOUT: OperationLabel = OperationLabel::read("task", "Show a task");
     const INTERFACES: Interfaces = everywhere("task show", "/tasks/{task}");
     type Output = TaskDetails;
 
-    fn run(self, context: &Context) -> Outcome<TaskDetails> {
+    fn run(self, context: &OperationContext) -> OpResult<TaskDetails> {
         let task = find(context, &self.task)?.remembered(context)?;
         let has_session = task.row.is_some();
         let journal = if has_session { journal(context, &task)? } else { TaskJournal::default() };
@@ -172,7 +172,7 @@ impl Operation for ShowTask {
     }
 }
 
-fn paths(context: &Context, task: &Standing) -> TaskPaths {
+fn paths(context: &OperationContext, task: &TaskStanding) -> TaskPaths {
     // What is not UTF-8 in a path is replaced: the path itself would be no JSON.
     let text = |path: &Path| path.display().to_string();
     let (named, playbook) = task.named_paths();
@@ -183,8 +183,8 @@ fn paths(context: &Context, task: &Standing) -> TaskPaths {
     }
 }
 
-fn journal(context: &Context, task: &Standing) -> Outcome<TaskJournal> {
-    let root = context.engine.open(&task.session, &ThreadId::root(), Mode::Read)?;
+fn journal(context: &OperationContext, task: &TaskStanding) -> OpResult<TaskJournal> {
+    let root = context.engine.open(&task.session, &ThreadId::root(), OpenMode::Read)?;
     let node = root.noted("playbook")?.and_then(|(_, note)| {
         let note: Value = serde_json::from_str(note.get()).ok()?;
         note["node"].as_str().map(str::to_owned)
@@ -201,13 +201,13 @@ fn journal(context: &Context, task: &Standing) -> Outcome<TaskJournal> {
         threads: context.engine.store().threads(&task.session)?.len(),
         last_words: last_words.map(|words| shortened(&words)).filter(|words| !is_told(words)),
         result,
-        last_comment: Mark::of(&root)?.and_then(|mark| mark.seen),
+        last_comment: TaskMark::of(&root)?.and_then(|mark| mark.seen),
         first_words: first_words(&root)?,
     })
 }
 
 /// The first words of a user: those of the task.
-fn first_words(root: &Thread<'_>) -> Outcome<Option<String>> {
+fn first_words(root: &Thread<'_>) -> OpResult<Option<String>> {
     for entry in root.view().forth(root.source(), 1) {
         let (seq, head) = entry?;
         if head.kind == Kind::User

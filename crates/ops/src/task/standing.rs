@@ -1,11 +1,11 @@
 //! Where a task stands: what the queue and the table of sessions say of it together; and which task a request means.
 
-use crate::{Context, Fault, Naming, Outcome};
-use komado_agent::handler::{Mark, kept};
+use crate::{Naming, OpFault, OpResult, OperationContext};
+use komado_agent::handler::{TaskMark, kept};
 use komado_agent::task::Task;
 use komado_core::session::{Session, State};
 use komado_core::{SessionId, ThreadId};
-use komado_store::{Mode, Query, Queued, Stage};
+use komado_store::{JobStage, OpenMode, QueuedJob, SessionQuery};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -99,36 +99,36 @@ pub struct TaskRow {
 }
 
 /// A task: its job, its session, or both.
-pub(super) struct Standing {
+pub(super) struct TaskStanding {
     pub(super) session: SessionId,
     pub(super) key: String,
-    pub(super) queued: Option<Queued>,
+    pub(super) queued: Option<QueuedJob>,
     pub(super) row: Option<Session>,
     /// What its journal says of it, where its job is gone and that was asked for.
-    mark: Option<Mark>,
+    mark: Option<TaskMark>,
     /// What its job said, where it was noted before it went.
     kept: Option<Task>,
 }
 
-impl Standing {
-    pub(super) fn of_job(context: &Context, queued: Queued) -> Outcome<Self> {
-        let query = Query { id: Some(queued.job.session.clone()), ..Query::default() };
+impl TaskStanding {
+    pub(super) fn of_job(context: &OperationContext, queued: QueuedJob) -> OpResult<Self> {
+        let query = SessionQuery { id: Some(queued.job.session.clone()), ..SessionQuery::default() };
         let row = context.engine.store().sessions(&query)?.pop();
         let (session, key) = (queued.job.session.clone(), queued.job.key.clone());
         Ok(Self { session, key, queued: Some(queued), row, mark: None, kept: None })
     }
 
-    pub(super) fn of_row(row: Session) -> Outcome<Self> {
+    pub(super) fn of_row(row: Session) -> OpResult<Self> {
         let session = SessionId::new(row.meta.uuid.as_str())?;
         let key = Task::name_of(&row.meta.task_key);
         Ok(Self { session, key, queued: None, row: Some(row), mark: None, kept: None })
     }
 
     /// With what its journal says of it, when no job says it.
-    pub(super) fn remembered(mut self, context: &Context) -> Outcome<Self> {
+    pub(super) fn remembered(mut self, context: &OperationContext) -> OpResult<Self> {
         if self.queued.is_none() {
-            let root = context.engine.open(&self.session, &ThreadId::root(), Mode::Read)?;
-            self.mark = Mark::of(&root)?;
+            let root = context.engine.open(&self.session, &ThreadId::root(), OpenMode::Read)?;
+            self.mark = TaskMark::of(&root)?;
             self.kept = kept(&root)?;
         }
         Ok(self)
@@ -165,15 +165,15 @@ impl Standing {
         let row = self.row.as_ref().map(|row| row.status);
         match self.queued.as_ref().map(|queued| (&queued.stage, queued.tries, queued.why.as_deref())) {
             None => row.map_or(TaskState::Unknown, TaskState::from),
-            Some((Stage::Held(_), ..)) if row == Some(State::Paused) => TaskState::Pausing,
-            Some((Stage::Held(_), ..)) => TaskState::Running,
-            Some((Stage::Dead, _, Some(PAUSED))) => TaskState::Paused,
-            Some((Stage::Dead, ..)) => {
+            Some((JobStage::Held(_), ..)) if row == Some(State::Paused) => TaskState::Pausing,
+            Some((JobStage::Held(_), ..)) => TaskState::Running,
+            Some((JobStage::Dead, _, Some(PAUSED))) => TaskState::Paused,
+            Some((JobStage::Dead, ..)) => {
                 row.filter(|state| state.is_ended()).map_or(TaskState::Dead, TaskState::from)
             }
-            Some((Stage::Waiting, ..)) if row == Some(State::Paused) => TaskState::Paused,
-            Some((Stage::Waiting, 0, _)) => TaskState::Queued,
-            Some((Stage::Waiting, ..)) => TaskState::Retry,
+            Some((JobStage::Waiting, ..)) if row == Some(State::Paused) => TaskState::Paused,
+            Some((JobStage::Waiting, 0, _)) => TaskState::Queued,
+            Some((JobStage::Waiting, ..)) => TaskState::Retry,
         }
     }
 
@@ -196,7 +196,7 @@ impl Standing {
 
     /// True while a worker holds the job.
     pub(super) fn is_held(&self) -> bool {
-        self.queued.as_ref().is_some_and(|queued| matches!(queued.stage, Stage::Held(_)))
+        self.queued.as_ref().is_some_and(|queued| matches!(queued.stage, JobStage::Held(_)))
     }
 
     /// As lists show it.
@@ -206,7 +206,7 @@ impl Standing {
         let (title, url) = task.map_or((None, None), |task| (Some(task.title), task.url));
         let counters = row.map(|row| row.counters).unwrap_or_default();
         let worker = queued.and_then(|queued| match &queued.stage {
-            Stage::Held(holder) => Some(format!("{}@{}", holder.pid, holder.host)),
+            JobStage::Held(holder) => Some(format!("{}@{}", holder.pid, holder.host)),
             _ => None,
         });
         let why = queued.and_then(|queued| queued.why.clone());
@@ -232,7 +232,7 @@ impl Standing {
 }
 
 /// The job with this key.
-pub(super) fn job_of(context: &Context, key: &str) -> Outcome<Option<Queued>> {
+pub(super) fn job_of(context: &OperationContext, key: &str) -> OpResult<Option<QueuedJob>> {
     let mut with_key =
         context.engine.jobs().filter(|queued| queued.as_ref().map_or(true, |queued| queued.job.key == key));
     Ok(with_key.next().transpose()?)
@@ -261,9 +261,9 @@ impl Named<'_> {
 
 /// The task that is named, among those the caller may see. In the queue is looked first; of several sessions with the same
 /// key the newest is meant.
-pub(super) fn find(context: &Context, given: &str) -> Outcome<Standing> {
+pub(super) fn find(context: &OperationContext, given: &str) -> OpResult<TaskStanding> {
     if given.trim().is_empty() {
-        return Err(Fault::usage("which task? give its session, a beginning of it, or its key"));
+        return Err(OpFault::usage("which task? give its session, a beginning of it, or its key"));
     }
     let named = Named { given, is_whole: context.naming == Naming::Exact };
     let mut fits = Vec::new();
@@ -271,7 +271,7 @@ pub(super) fn find(context: &Context, given: &str) -> Outcome<Standing> {
         let queued = queued?;
         let is_it = named.is_key(&queued.job.key) || named.is_session(queued.job.session.as_str());
         if is_it && context.caller.may_see_job(&queued.job) {
-            fits.push(Standing::of_job(context, queued)?);
+            fits.push(TaskStanding::of_job(context, queued)?);
         }
         if fits.len() > MOST {
             break;
@@ -284,16 +284,20 @@ pub(super) fn find(context: &Context, given: &str) -> Outcome<Standing> {
 }
 
 /// What is long enough to be a session's name is looked for among those that begin so, and only then among all.
-fn sessions(context: &Context, named: &Named<'_>) -> Outcome<Vec<Standing>> {
+fn sessions(context: &OperationContext, named: &Named<'_>) -> OpResult<Vec<TaskStanding>> {
     let given = named.given;
     let is_id = given.len() >= ID && given.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     let by_id = if is_id { among(context, named, Some(given.to_owned()))? } else { Vec::new() };
     if by_id.is_empty() { among(context, named, None) } else { Ok(by_id) }
 }
 
-fn among(context: &Context, named: &Named<'_>, prefix: Option<String>) -> Outcome<Vec<Standing>> {
+fn among(
+    context: &OperationContext,
+    named: &Named<'_>,
+    prefix: Option<String>,
+) -> OpResult<Vec<TaskStanding>> {
     let (mut by_id, mut by_key) = (Vec::new(), None);
-    let query = Query { prefix, user: context.caller.only_user(), ..Query::default() };
+    let query = SessionQuery { prefix, user: context.caller.only_user(), ..SessionQuery::default() };
     context.engine.each_session(query, |row| {
         if !row.meta.task_key.is_task() || !context.caller.may_see(row) {
             return Ok(());
@@ -306,23 +310,23 @@ fn among(context: &Context, named: &Named<'_>, prefix: Option<String>) -> Outcom
         }
         Ok(())
     })?;
-    by_key.into_iter().chain(by_id).map(Standing::of_row).collect()
+    by_key.into_iter().chain(by_id).map(TaskStanding::of_row).collect()
 }
 
-fn only(named: &Named<'_>, mut fits: Vec<Standing>) -> Outcome<Standing> {
+fn only(named: &Named<'_>, mut fits: Vec<TaskStanding>) -> OpResult<TaskStanding> {
     let given = named.given;
-    let exact = |task: &Standing| task.session.as_str() == given || named.is_key(&task.key);
+    let exact = |task: &TaskStanding| task.session.as_str() == given || named.is_key(&task.key);
     if let Some(exact) = fits.iter().position(exact) {
         return Ok(fits.swap_remove(exact));
     }
     if fits.len() > 1 {
         let names: Vec<&str> = fits.iter().take(MOST).map(|task| task.session.as_str()).collect();
-        return Err(Fault::not_found(format!(
+        return Err(OpFault::not_found(format!(
             "{given:?} fits several tasks: {}; write more of it",
             names.join(", ")
         )));
     }
     fits.pop().ok_or_else(|| {
-        Fault::not_found(format!("there is no task {given:?}; `komado task list --all` lists them"))
+        OpFault::not_found(format!("there is no task {given:?}; `komado task list --all` lists them"))
     })
 }

@@ -3,21 +3,21 @@
 use super::{child, everywhere};
 use crate::address::AtThread;
 use crate::choice::ModelArgs;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route, change};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route, change};
 use komado_core::Seq;
 use komado_core::journal::{self, Ending, Entry, Usage};
-use komado_core::thread::Status;
-use komado_engine::engine::Found;
+use komado_core::thread::ThreadStatus;
+use komado_engine::engine::ResolvedAddress;
 use komado_engine::model::ModelChoice;
-use komado_engine::stelis::{Finish, Finished, Telling};
+use komado_engine::stelis::{ChronicleBy, Finish, Finished};
 use komado_provider::Cancel;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A child thread that has ended, or waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Ended {
+pub struct EndedThread {
     /// The session.
     pub session: String,
     /// The thread.
@@ -33,7 +33,7 @@ pub struct HowEnded {
     /// `completed`, `aborted` or `paused`.
     pub status: &'static str,
     /// What was done in it.
-    pub chronicle: Option<Chronicle>,
+    pub chronicle: Option<ThreadChronicle>,
     /// Child threads that were aborted with it.
     pub aborted: Vec<String>,
     /// Why the digest wrote the chronicle, and not the summariser that was asked.
@@ -46,20 +46,20 @@ pub struct HowEnded {
     pub undo_aborted: Vec<String>,
 }
 
-impl Ended {
+impl EndedThread {
     /// Of the thread `found`, which is `status` now.
-    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
+    pub(super) fn of(found: &ResolvedAddress, status: ThreadStatus, finished: Finished) -> Self {
         let (session, thread) = (found.session.to_string(), found.thread.to_string());
         Self { session, thread, how: HowEnded::of(found, status, finished) }
     }
 }
 
 impl HowEnded {
-    pub(super) fn of(found: &Found, status: Status, finished: Finished) -> Self {
+    pub(super) fn of(found: &ResolvedAddress, status: ThreadStatus, finished: Finished) -> Self {
         let resume = |thread| format!("komado thread resume {}/{thread}", found.session);
         Self {
             status: status.name(),
-            chronicle: finished.chronicle.as_ref().map(Chronicle::from),
+            chronicle: finished.chronicle.as_ref().map(ThreadChronicle::from),
             aborted: finished.aborted.iter().map(ToString::to_string).collect(),
             declined: finished.declined,
             told: finished.is_told,
@@ -93,26 +93,26 @@ pub struct EndThread {
 }
 
 impl Operation for EndThread {
-    const ABOUT: About = About::edit("thread_end", "End a child thread");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_end", "End a child thread");
     const INTERFACES: Interfaces = everywhere("thread end", "/sessions/{session}/threads/{thread}/end");
-    type Output = Ended;
+    type Output = EndedThread;
 
-    fn run(self, context: &Context) -> Outcome<Ended> {
+    fn run(self, context: &OperationContext) -> OpResult<EndedThread> {
         let found = child(context, &self.at)?;
         let result = self.result;
-        let end = |telling: Telling<'_>| {
+        let end = |telling: ChronicleBy<'_>| {
             let finish = Finish { ending: Ending::Completed, result, telling };
             Ok(context.engine.finish_child(&found.session, &found.thread, finish)?)
         };
         let finished = match self.chronicle {
-            _ if self.no_chronicle => end(Telling::Nothing)?,
+            _ if self.no_chronicle => end(ChronicleBy::Nothing)?,
             Some(text) if text.trim().is_empty() => {
-                return Err(Fault::usage("chronicle takes what was done, not an empty text"));
+                return Err(OpFault::usage("chronicle takes what was done, not an empty text"));
             }
-            Some(text) => end(Telling::Words(text))?,
+            Some(text) => end(ChronicleBy::Words(text))?,
             None => self.writer.tell(context, &found, end)?,
         };
-        Ok(Ended::of(&found, Status::Completed, finished))
+        Ok(EndedThread::of(&found, ThreadStatus::Completed, finished))
     }
 }
 
@@ -128,15 +128,15 @@ pub struct AbortThread {
 }
 
 impl Operation for AbortThread {
-    const ABOUT: About = About::edit("thread_abort", "Break a child thread off");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_abort", "Break a child thread off");
     const INTERFACES: Interfaces = everywhere("thread abort", "/sessions/{session}/threads/{thread}/abort");
-    type Output = Ended;
+    type Output = EndedThread;
 
-    fn run(self, context: &Context) -> Outcome<Ended> {
+    fn run(self, context: &OperationContext) -> OpResult<EndedThread> {
         let found = child(context, &self.at)?;
         let finish = Finish::aborted(self.reason);
         let finished = context.engine.finish_child(&found.session, &found.thread, finish)?;
-        Ok(Ended::of(&found, Status::Aborted, finished))
+        Ok(EndedThread::of(&found, ThreadStatus::Aborted, finished))
     }
 }
 
@@ -152,15 +152,15 @@ pub struct PauseThread {
 }
 
 impl Operation for PauseThread {
-    const ABOUT: About = About::edit("thread_pause", "Let a child thread wait");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_pause", "Let a child thread wait");
     const INTERFACES: Interfaces = everywhere("thread pause", "/sessions/{session}/threads/{thread}/pause")
         .not_mcp("a model that works elsewhere leaves a thread as it is");
-    type Output = Ended;
+    type Output = EndedThread;
 
-    fn run(self, context: &Context) -> Outcome<Ended> {
+    fn run(self, context: &OperationContext) -> OpResult<EndedThread> {
         let found = child(context, &self.at)?;
         let paused = context.engine.pause_child(&found.session, &found.thread, self.reason)?;
-        Ok(Ended::of(&found, Status::Paused, paused))
+        Ok(EndedThread::of(&found, ThreadStatus::Paused, paused))
     }
 }
 
@@ -191,22 +191,22 @@ impl ChronicleWriter {
     /// Hands `op` what writes the chronicle of the thread `found`.
     pub(super) fn tell<T>(
         self,
-        context: &Context,
-        found: &Found,
-        op: impl FnOnce(Telling<'_>) -> Outcome<T>,
-    ) -> Outcome<T> {
+        context: &OperationContext,
+        found: &ResolvedAddress,
+        op: impl FnOnce(ChronicleBy<'_>) -> OpResult<T>,
+    ) -> OpResult<T> {
         let summaries = &context.config.models.summaries;
         if self.by == Some(WrittenBy::Digest) || self.by.is_none() && !summaries.has_writer() {
-            return op(Telling::Digest);
+            return op(ChronicleBy::Digest);
         }
-        let meter = context.engine.open(&found.session, &found.thread, Mode::Read)?.meter();
+        let meter = context.engine.open(&found.session, &found.thread, OpenMode::Read)?.meter();
         let (choice, cancel) = (ModelChoice::from(self.model), Cancel::default());
         let models = context.models();
         let mut writer = match self.by {
             Some(_) => models.model_summariser(&found.session, meter, &choice, None, &cancel)?,
             None => models.summariser(&found.session, meter, &choice, None, &cancel)?,
         };
-        op(Telling::By { by: writer.by(), settings: summaries.settings.clone() })
+        op(ChronicleBy::By { by: writer.by(), settings: summaries.settings.clone() })
     }
 }
 
@@ -220,7 +220,7 @@ pub struct ReadChronicle {
 
 /// What was done in a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Chronicle {
+pub struct ThreadChronicle {
     /// The words.
     pub text: String,
     /// The first and the last entry it tells of.
@@ -233,7 +233,7 @@ pub struct Chronicle {
     pub usage: Option<Usage>,
 }
 
-impl From<&journal::Chronicle> for Chronicle {
+impl From<&journal::Chronicle> for ThreadChronicle {
     fn from(told: &journal::Chronicle) -> Self {
         Self {
             text: told.text.clone(),
@@ -245,7 +245,7 @@ impl From<&journal::Chronicle> for Chronicle {
     }
 }
 
-impl Chronicle {
+impl ThreadChronicle {
     /// The first line that says something: no heading, and not the digest's note about itself.
     pub fn headline(&self) -> &str {
         headline(&self.text)
@@ -270,11 +270,11 @@ pub struct ChronicleEntry {
     pub seq: Seq,
     /// What it says.
     #[serde(flatten)]
-    pub chronicle: Chronicle,
+    pub chronicle: ThreadChronicle,
 }
 
 impl Operation for ReadChronicle {
-    const ABOUT: About = About::read("thread_chronicle", "What was done in a child thread");
+    const ABOUT: OperationLabel = OperationLabel::read("thread_chronicle", "What was done in a child thread");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread chronicle",
         Route::get("threads", "/sessions/{session}/threads/{thread}/chronicle"),
@@ -282,21 +282,24 @@ impl Operation for ReadChronicle {
     .not_mcp("`threads` gives each chronicle");
     type Output = ChronicleEntry;
 
-    fn run(self, context: &Context) -> Outcome<ChronicleEntry> {
+    fn run(self, context: &OperationContext) -> OpResult<ChronicleEntry> {
         let found = child(context, &self.at)?;
         latest(context, &found)?.ok_or_else(|| {
             let name = change::name(&found);
             let why = format!(
                 "{name} has no chronicle yet; `komado thread end {name}` or `komado thread chronicle {name} --again` writes one"
             );
-            Fault::not_found(why)
+            OpFault::not_found(why)
         })
     }
 }
 
 /// The chronicle in force.
-pub(super) fn latest(context: &Context, found: &Found) -> Outcome<Option<ChronicleEntry>> {
-    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+pub(super) fn latest(
+    context: &OperationContext,
+    found: &ResolvedAddress,
+) -> OpResult<Option<ChronicleEntry>> {
+    let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     let Some(seq) = thread.view().chronicle() else { return Ok(None) };
     let Entry::Chronicle(chronicle) = thread.record(seq)?.entry else { return Ok(None) };
     let (session, thread) = (found.session.to_string(), found.thread.to_string());
@@ -331,44 +334,45 @@ pub struct WrittenChronicle {
 }
 
 impl Operation for WriteChronicle {
-    const ABOUT: About = About::edit("thread_write_chronicle", "Write what was done in a child thread");
+    const ABOUT: OperationLabel =
+        OperationLabel::edit("thread_write_chronicle", "Write what was done in a child thread");
     const INTERFACES: Interfaces =
         everywhere("thread chronicle", "/sessions/{session}/threads/{thread}/chronicle")
             .not_mcp("`thread_end` takes the chronicle");
     type Output = WrittenChronicle;
 
-    fn run(self, context: &Context) -> Outcome<WrittenChronicle> {
+    fn run(self, context: &OperationContext) -> OpResult<WrittenChronicle> {
         let found = child(context, &self.at)?;
         let before = latest(context, &found)?;
         let words = match (self.text, self.restore) {
-            (Some(_), Some(_)) => return Err(Fault::usage("give text or restore, not both")),
+            (Some(_), Some(_)) => return Err(OpFault::usage("give text or restore, not both")),
             (Some(text), None) => Some(text),
             (None, Some(seq)) => Some(earlier(context, &found, seq)?),
             (None, None) => None,
         };
         let write =
-            |telling: Telling<'_>| context.engine.write_chronicle(&found.session, &found.thread, telling);
+            |telling: ChronicleBy<'_>| context.engine.write_chronicle(&found.session, &found.thread, telling);
         let told = match words {
             Some(words) if words.trim().is_empty() => {
-                return Err(Fault::usage("a chronicle tells what was done; it cannot be empty"));
+                return Err(OpFault::usage("a chronicle tells what was done; it cannot be empty"));
             }
-            Some(words) => write(Telling::Words(words))?,
+            Some(words) => write(ChronicleBy::Words(words))?,
             None => self.writer.tell(context, &found, |telling| Ok(write(telling)?))?,
         };
         let name = change::name(&found);
         let undo = before.map(|before| format!("komado thread chronicle {name} --restore {}", before.seq));
         let entry = latest(context, &found)?
-            .ok_or_else(|| Fault::refused("nothing was done in it that could be told"))?;
+            .ok_or_else(|| OpFault::refused("nothing was done in it that could be told"))?;
         Ok(WrittenChronicle { entry, undo, declined: told.declined })
     }
 }
 
 /// What an earlier chronicle said.
-fn earlier(context: &Context, found: &Found, seq: Seq) -> Outcome<String> {
-    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+fn earlier(context: &OperationContext, found: &ResolvedAddress, seq: Seq) -> OpResult<String> {
+    let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     match thread.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Ok(chronicle.text),
-        _ => Err(Fault::not_found(format!("@{seq} of {} is no chronicle", found.thread))),
+        _ => Err(OpFault::not_found(format!("@{seq} of {} is no chronicle", found.thread))),
     }
 }
 

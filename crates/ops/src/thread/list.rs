@@ -1,12 +1,12 @@
 //! Threads of a session: as a list, and as a tree.
 
-use super::{Chronicle, WindowShare};
+use super::{ThreadChronicle, WindowShare};
 use crate::address::AtSession;
 use crate::window::Parts;
-use crate::{About, Context, Interfaces, Operation, Outcome, Page, Route};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route};
 use komado_core::{Address, Seq};
-use komado_engine::stelis::Node;
-use komado_store::Mode;
+use komado_engine::stelis::ThreadNode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,17 +45,17 @@ pub struct ThreadRow {
 }
 
 impl Operation for ListThreads {
-    const ABOUT: About = About::read("thread_list", "List a session's threads");
+    const ABOUT: OperationLabel = OperationLabel::read("thread_list", "List a session's threads");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("sessions", Route::get("threads", "/sessions/{session}/threads"))
             .not_mcp("`threads` tells the same and more");
-    type Output = Page<ThreadRow>;
+    type Output = ResultPage<ThreadRow>;
 
-    fn run(self, context: &Context) -> Outcome<Page<ThreadRow>> {
+    fn run(self, context: &OperationContext) -> OpResult<ResultPage<ThreadRow>> {
         let session = context.find(&self.at)?.session;
         let mut rows = Vec::new();
         for header in context.engine.store().threads(&session)? {
-            let thread = context.engine.open(&session, &header.thread, Mode::Read)?;
+            let thread = context.engine.open(&session, &header.thread, OpenMode::Read)?;
             rows.push(ThreadRow {
                 session: session.to_string(),
                 thread: header.thread.to_string(),
@@ -69,7 +69,7 @@ impl Operation for ListThreads {
                 created_at: header.timestamp,
             });
         }
-        Ok(Page::whole(rows))
+        Ok(ResultPage::whole(rows))
     }
 }
 
@@ -135,7 +135,7 @@ pub struct TreeThread {
     /// Messages said in it.
     pub messages: u64,
     /// What was done in it.
-    pub chronicle: Option<Chronicle>,
+    pub chronicle: Option<ThreadChronicle>,
     /// False when its parent was rewound to before it began.
     pub anchored: bool,
     /// True when it ends with the process that started it.
@@ -146,12 +146,12 @@ pub struct TreeThread {
 }
 
 impl Operation for DrawThreads {
-    const ABOUT: About = About::read("threads", "The tree of threads");
+    const ABOUT: OperationLabel = OperationLabel::read("threads", "The tree of threads");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("thread tree", Route::get("threads", "/sessions/{session}/tree"));
     type Output = ThreadTree;
 
-    fn run(self, context: &Context) -> Outcome<ThreadTree> {
+    fn run(self, context: &OperationContext) -> OpResult<ThreadTree> {
         let id = context.find(&self.at)?.session;
         let own = context.session(&id)?.meta.config;
         let window = context.models().own_window(&own, self.window).map(u64::from);
@@ -168,9 +168,14 @@ impl Operation for DrawThreads {
 }
 
 /// A thread and those below it.
-fn list(context: &Context, node: &Node, window: Option<u64>, threads: &mut Vec<TreeThread>) -> Outcome {
+fn list(
+    context: &OperationContext,
+    node: &ThreadNode,
+    window: Option<u64>,
+    threads: &mut Vec<TreeThread>,
+) -> OpResult {
     let header = &node.header;
-    let thread = context.engine.open(&header.session, &header.thread, Mode::Read)?;
+    let thread = context.engine.open(&header.session, &header.thread, OpenMode::Read)?;
     let weight = thread.view().weight();
     threads.push(TreeThread {
         thread: header.thread.to_string(),
@@ -187,7 +192,7 @@ fn list(context: &Context, node: &Node, window: Option<u64>, threads: &mut Vec<T
         parts: weight.into(),
         above: node.above,
         messages: node.messages,
-        chronicle: node.chronicle.as_ref().map(Chronicle::from),
+        chronicle: node.chronicle.as_ref().map(ThreadChronicle::from),
         anchored: !node.is_adrift,
         held: node.held_by.is_some(),
         created_at: header.timestamp.clone(),

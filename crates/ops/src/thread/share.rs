@@ -3,15 +3,15 @@
 use super::{child, everywhere, ratio};
 use crate::address::AtThread;
 use crate::window::window;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, change};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
 use komado_core::Seq;
 use komado_core::journal::{Close, Entry, Ratio};
-use komado_core::thread::Status;
-use komado_engine::engine::Found;
-use komado_engine::share::Portion;
-use komado_engine::share::{Balance, Recut};
-use komado_engine::stelis::Resume;
-use komado_store::Mode;
+use komado_core::thread::ThreadStatus;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::share::ThreadPortion;
+use komado_engine::share::{ShareBalance, SliceRecut};
+use komado_engine::stelis::ResumeChild;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,8 @@ pub struct AboveShare {
     pub used: u64,
 }
 
-impl From<&Portion> for WindowShare {
-    fn from(portion: &Portion) -> Self {
+impl From<&ThreadPortion> for WindowShare {
+    fn from(portion: &ThreadPortion) -> Self {
         let above = portion.share.slices.iter().zip(&portion.shares.above);
         let above = above.map(|(slice, protected)| AboveShare {
             thread: slice.thread.to_string(),
@@ -108,17 +108,17 @@ pub struct Resumed {
 }
 
 impl Operation for ResumeThread {
-    const ABOUT: About = About::add("thread_resume", "Let a child thread go on");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_resume", "Let a child thread go on");
     const INTERFACES: Interfaces = everywhere("thread resume", "/sessions/{session}/threads/{thread}/resume");
     type Output = Resumed;
 
-    fn run(self, context: &Context) -> Outcome<Resumed> {
+    fn run(self, context: &OperationContext) -> OpResult<Resumed> {
         let found = child(context, &self.at)?;
         let window = u64::from(window(context, &context.session(&found.session)?, self.window)?);
         let undo = undo(context, &found)?;
-        let resume = Resume { window, buffer: context.config.models.policy.buffer, ratio: self.ratio };
+        let resume = ResumeChild { window, buffer: context.config.models.policy.buffer, ratio: self.ratio };
         let seq = context.engine.resume_child(&found.session, &found.thread, &resume)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         Ok(Resumed {
             session: found.session.to_string(),
             thread: found.thread.to_string(),
@@ -132,12 +132,12 @@ impl Operation for ResumeThread {
 }
 
 /// The command that makes of a thread what it is now, with the same result or reason; its chronicle stays where it can.
-fn undo(context: &Context, found: &Found) -> Outcome<String> {
-    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+fn undo(context: &OperationContext, found: &ResolvedAddress) -> OpResult<String> {
+    let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     let (verb, more) = match thread.status()? {
-        Status::Completed => ("end", " --no-chronicle"),
-        Status::Aborted => ("abort", ""),
-        Status::Active | Status::Paused => ("pause", ""),
+        ThreadStatus::Completed => ("end", " --no-chronicle"),
+        ThreadStatus::Aborted => ("abort", ""),
+        ThreadStatus::Active | ThreadStatus::Paused => ("pause", ""),
     };
     let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
     let words = match closed.map(|record| record.entry) {
@@ -202,25 +202,25 @@ pub struct ShareEntry {
 }
 
 impl Operation for BalanceThread {
-    const ABOUT: About = About::edit("thread_balance", "Share the window out otherwise");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_balance", "Share the window out otherwise");
     const INTERFACES: Interfaces =
         everywhere("thread balance", "/sessions/{session}/threads/{thread}/balance")
             .not_mcp("`thread_resume` takes another ratio");
     type Output = Balanced;
 
-    fn run(self, context: &Context) -> Outcome<Balanced> {
+    fn run(self, context: &OperationContext) -> OpResult<Balanced> {
         let found = child(context, &self.at)?;
         if self.ratio.is_none() && !self.refresh && self.window.is_none() {
             let why = "nothing would change: give --ratio RATIO, --refresh or --window TOKENS";
-            return Err(Fault::usage(why));
+            return Err(OpFault::usage(why));
         }
         let window = u64::from(window(context, &context.session(&found.session)?, self.window)?);
         let before = current(context, &found)?;
-        let slices = if self.refresh { Recut::Refresh } else { Recut::Keep };
+        let slices = if self.refresh { SliceRecut::Refresh } else { SliceRecut::Keep };
         let buffer = context.config.models.policy.buffer;
-        let balance = Balance { ratio: self.ratio, window, buffer, slices };
+        let balance = ShareBalance { ratio: self.ratio, window, buffer, slices };
         let said = context.engine.balance_below(&found.session, &found.thread, balance)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         // What a slice showed before can be read in the journal, but is not shown again.
         let undo = before.filter(|_| !self.refresh && self.ratio.is_some());
         let name = change::name(&found);
@@ -239,8 +239,8 @@ impl Operation for BalanceThread {
 }
 
 /// The ratio in force.
-fn current(context: &Context, found: &Found) -> Outcome<Option<Ratio>> {
-    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+fn current(context: &OperationContext, found: &ResolvedAddress) -> OpResult<Option<Ratio>> {
+    let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     Ok(thread.share()?.and_then(|share| share.slices.last().map(|slice| slice.ratio)))
 }
 

@@ -5,23 +5,23 @@
 
 use super::{HowEnded, WindowShare};
 use crate::address::{AtMoment, AtThread};
-use crate::ask::{Answered, Conversation, Listener, Silent};
+use crate::ask::{AskListener, AskResult, Conversation, Silent};
 use crate::choice::ModelArgs;
 use crate::tools::ToolDefinitions;
 use crate::window::window;
-use crate::{About, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_config::ConfigError;
 use komado_core::journal::{Ending, Ratio, Setup};
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use komado_core::session::MetaConfig;
-use komado_core::thread::{Moment, Status};
+use komado_core::thread::{Moment, ThreadStatus};
 use komado_core::{Seq, SessionId, ThreadId};
 use komado_engine::Thread;
-use komado_engine::engine::Found;
-use komado_engine::exchange::Library;
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::exchange::RecallTools;
 use komado_engine::model::ModelChoice;
-use komado_engine::stelis::{Child, Finish, Finished, Spawn, Telling};
-use komado_store::Mode;
+use komado_engine::stelis::{Child, ChronicleBy, Finish, Finished, Spawn};
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,14 +56,14 @@ pub struct Forked {
 }
 
 impl Operation for Fork {
-    const ABOUT: About = About::add("fork", "Go on elsewhere from a moment");
+    const ABOUT: OperationLabel = OperationLabel::add("fork", "Go on elsewhere from a moment");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("fork", Route::make("threads", "/sessions/{session}/threads/{thread}/fork"));
     type Output = Forked;
 
-    fn run(self, context: &Context) -> Outcome<Forked> {
+    fn run(self, context: &OperationContext) -> OpResult<Forked> {
         let found = context.find(&self.at)?;
-        let thread = context.open(&found, Mode::Read)?;
+        let thread = context.open(&found, OpenMode::Read)?;
         let at = found.seq.unwrap_or(thread.last());
         let name = match self.name {
             Some(name) => ThreadId::new(name)?,
@@ -81,7 +81,7 @@ impl Operation for Fork {
 }
 
 /// `fork-SEQ`, or the first of `fork-SEQ-2`, `fork-SEQ-3`, … that is free.
-fn free_name(context: &Context, session: &SessionId, at: Seq) -> Outcome<ThreadId> {
+fn free_name(context: &OperationContext, session: &SessionId, at: Seq) -> OpResult<ThreadId> {
     let taken = context.engine.store().threads(session)?;
     let free = |name: &String| !taken.iter().any(|header| header.thread.as_str() == name);
     let names = std::iter::once(format!("fork-{at}")).chain((2u32..).map(|n| format!("fork-{at}-{n}")));
@@ -138,14 +138,14 @@ pub struct Started {
 }
 
 impl Operation for StartThread {
-    const ABOUT: About = About::add("thread_start", "Start a child thread");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_start", "Start a child thread");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread start",
         Route::make("threads", "/sessions/{session}/threads/{thread}/start"),
     );
     type Output = Started;
 
-    fn run(self, context: &Context) -> Outcome<Started> {
+    fn run(self, context: &OperationContext) -> OpResult<Started> {
         let (found, session) = context.find_row(&self.at)?;
         let own = &session.meta.config;
         // Whether it may be started at all is said before a missing window is.
@@ -153,7 +153,7 @@ impl Operation for StartThread {
         let window = u64::from(window(context, &session, self.window)?);
         let setup = self.child.setup(self.tools);
         let spawn = Spawn { label: self.label, setup, ..self.child.spawn(context, own, window)? };
-        let mut parent = context.open(&found, Mode::Write)?;
+        let mut parent = context.open(&found, OpenMode::Write)?;
         let refused = |error| self.child.refused(context, own, error);
         let mut child = parent.spawn_free(&spawn).map_err(refused)?;
         context.settle(&mut parent);
@@ -207,13 +207,13 @@ impl ChildOptions {
     /// System prompt and tools of its own; `None` when it has none.
     pub fn setup(&self, tools: Option<ToolDefinitions>) -> Option<Setup> {
         let tools = tools.map(Into::into);
-        let dialect = tools.as_ref().map(|_: &Raw| komado_core::openai::DIALECT.to_owned());
+        let dialect = tools.as_ref().map(|_: &RawJson| komado_core::openai::DIALECT.to_owned());
         let setup = Setup { system: self.system.clone(), tools, dialect, ..Setup::default() };
         (setup != Setup::default()).then_some(setup)
     }
 
     /// The rest of it, for a session made with `own` and a window of `window` tokens as we count them.
-    pub fn spawn(&self, context: &Context, own: &MetaConfig, window: u64) -> Outcome<Spawn> {
+    pub fn spawn(&self, context: &OperationContext, own: &MetaConfig, window: u64) -> OpResult<Spawn> {
         let usual = spawn_settings(context, own, window)?;
         Ok(Spawn {
             name: self.name.clone().map(ThreadId::new).transpose()?,
@@ -226,14 +226,23 @@ impl ChildOptions {
     }
 
     /// Why a child of a session made with `own` was not started.
-    pub fn refused(&self, context: &Context, own: &MetaConfig, error: komado_engine::Error) -> Fault {
-        context.config.too_deep(own, &error, self.max_depth).map_or_else(|| error.into(), Fault::from)
+    pub fn refused(
+        &self,
+        context: &OperationContext,
+        own: &MetaConfig,
+        error: komado_engine::Error,
+    ) -> OpFault {
+        context.config.too_deep(own, &error, self.max_depth).map_or_else(|| error.into(), OpFault::from)
     }
 }
 
 /// What a child thread of a session made with `own` is spawned with, as persona and settings say; refused when there may be
 /// none.
-pub fn spawn_settings(context: &Context, own: &MetaConfig, window: u64) -> Result<Spawn, ConfigError> {
+pub fn spawn_settings(
+    context: &OperationContext,
+    own: &MetaConfig,
+    window: u64,
+) -> Result<Spawn, ConfigError> {
     let threads = context.config.threads(own);
     threads.check()?;
     Ok(Spawn {
@@ -281,14 +290,14 @@ pub struct RunThread {
 pub struct Ran {
     /// The answer.
     #[serde(flatten)]
-    pub answered: Answered,
+    pub answered: AskResult,
     /// How the thread ended.
     #[serde(flatten)]
     pub how: HowEnded,
 }
 
 impl Operation for RunThread {
-    const ABOUT: About = About::add("thread_run", "Give a task to a child thread");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_run", "Give a task to a child thread");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "thread run",
         "it waits for a model to finish: start, the gateway and end do the same in steps",
@@ -296,28 +305,28 @@ impl Operation for RunThread {
     .not_mcp("a client of MCP is asked by a model of its own");
     type Output = Ran;
 
-    fn run(self, context: &Context) -> Outcome<Ran> {
+    fn run(self, context: &OperationContext) -> OpResult<Ran> {
         self.hear(context, &mut Silent)
     }
 }
 
 impl RunThread {
     /// Does it, while `listener` hears what happens.
-    pub fn hear(self, context: &Context, listener: &mut dyn Listener) -> Outcome<Ran> {
+    pub fn hear(self, context: &OperationContext, listener: &mut dyn AskListener) -> OpResult<Ran> {
         let (found, session) = context.find_row(&self.at)?;
         let own = session.meta.config;
         context.config.threads(&own).check()?;
         let choice = ModelChoice::from(self.model);
         let model = context.models().resolve(&own, &choice)?;
-        let setup = Library::offered(self.child.setup(self.tools).unwrap_or_default());
+        let setup = RecallTools::offered(self.child.setup(self.tools).unwrap_or_default());
         let label = self.label.unwrap_or_else(|| label(&self.task));
         let usual = self.child.spawn(context, &own, context.models().our_window(&model)?)?;
         let spawn = Spawn { label: Some(label), setup: Some(setup), ..usual };
-        let mut parent = context.open(&found, Mode::Write)?;
+        let mut parent = context.open(&found, OpenMode::Write)?;
         let refused = |error| self.child.refused(context, &own, error);
         let mut child = parent.spawn(&spawn).map_err(refused)?;
         context.settle(&mut parent);
-        let here = Found { thread: child.header().thread.clone(), ..found };
+        let here = ResolvedAddress { thread: child.header().thread.clone(), ..found };
         let conversation = Conversation { found: here, choice, model };
         listener.begun(&conversation.found);
         let answered = conversation.ask_in(context, &mut child, Some(self.task), listener);
@@ -327,7 +336,7 @@ impl RunThread {
         };
         let finished = finish(context, &conversation, child, &mut parent, listener)?;
         context.settle(&mut parent);
-        Ok(Ran { answered, how: HowEnded::of(&conversation.found, Status::Completed, finished) })
+        Ok(Ran { answered, how: HowEnded::of(&conversation.found, ThreadStatus::Completed, finished) })
     }
 }
 
@@ -342,8 +351,8 @@ fn label(task: &str) -> String {
 }
 
 /// A conversation that came to an answer; an error says why it did not.
-fn whole(answered: Answered) -> Outcome<Answered> {
-    let failed = |why: String| Err(Fault::failed(why));
+fn whole(answered: AskResult) -> OpResult<AskResult> {
+    let failed = |why: String| Err(OpFault::failed(why));
     if let Some(call) = answered.calls.first() {
         return failed(format!(
             "the model waits for {}, and nothing answers that here; `komado thread start` and `komado ask` let you",
@@ -359,32 +368,32 @@ fn whole(answered: Answered) -> Outcome<Answered> {
 
 /// Ends the child well, and tells its parent. What stops this stops only the writer of the chronicle; the digest stands in.
 fn finish(
-    context: &Context,
+    context: &OperationContext,
     conversation: &Conversation,
     child: Child<'_>,
     parent: &mut Thread<'_>,
-    listener: &mut dyn Listener,
-) -> Outcome<Finished> {
+    listener: &mut dyn AskListener,
+) -> OpResult<Finished> {
     let finish = |telling| Finish { ending: Ending::Completed, result: None, telling };
     let summaries = &context.config.models.summaries;
     if !summaries.has_writer() {
-        return Ok(child.end(parent, finish(Telling::Digest))?);
+        return Ok(child.end(parent, finish(ChronicleBy::Digest))?);
     }
     let Conversation { found, choice, model } = conversation;
     let (models, cancel) = (context.models(), listener.cancel());
     let mut writer = models.summariser(&found.session, child.meter(), choice, Some(model), &cancel)?;
-    let telling = Telling::By { by: writer.by(), settings: summaries.settings.clone() };
+    let telling = ChronicleBy::By { by: writer.by(), settings: summaries.settings.clone() };
     Ok(child.end(parent, finish(telling))?)
 }
 
 /// Ends the child as aborted; what went wrong, and what became of it.
 fn broken_off(
-    context: &Context,
+    context: &OperationContext,
     conversation: &Conversation,
     child: Child<'_>,
     parent: &mut Thread<'_>,
-    fault: Fault,
-) -> Fault {
+    fault: OpFault,
+) -> OpFault {
     let aborted = child.abort(parent, Some(fault.message().to_owned()));
     context.settle(parent);
     let name = conversation.name();

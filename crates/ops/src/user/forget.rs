@@ -10,10 +10,12 @@
 //! knowing the names.
 
 use super::{check, no_user};
-use crate::key::file::{self, Keys};
-use crate::{About, Context, Exit, Fault, Interfaces, Operation, Outcome, Route, private};
+use crate::key::file::{self, KeyFile};
+use crate::{
+    FaultKind, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route, private,
+};
 use komado_core::SessionId;
-use komado_store::{Queued, Stage};
+use komado_store::{JobStage, QueuedJob};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -42,7 +44,7 @@ pub enum Forgetting {
     /// What would be.
     Planned(WouldForget),
     /// What was.
-    Done(Forgotten),
+    Done(ForgottenUser),
 }
 
 /// What would be erased.
@@ -63,7 +65,7 @@ pub struct WouldForget {
 
 /// What was erased.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
-pub struct Forgotten {
+pub struct ForgottenUser {
     /// Sessions that were erased.
     pub erased: u64,
     /// Jobs that were withdrawn.
@@ -95,14 +97,14 @@ pub struct Remaining {
 }
 
 impl Operation for ForgetUser {
-    const ABOUT: About = About::remove("user_forget", "Forget a user");
+    const ABOUT: OperationLabel = OperationLabel::remove("user_forget", "Forget a user");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("user forget", Route::delete("users", "/users/{user}"))
             .not_mcp("a model does not erase people");
     type Output = Forgetting;
 
     /// The exports only show that nothing changes while it is erased. They are gone with it: the caller has no folder here.
-    fn run(self, context: &Context) -> Outcome<Forgetting> {
+    fn run(self, context: &OperationContext) -> OpResult<Forgetting> {
         if self.dry_run {
             return self.plan(context).map(Forgetting::Planned);
         }
@@ -114,7 +116,7 @@ impl Operation for ForgetUser {
 
 impl ForgetUser {
     /// What there is of the user.
-    pub fn plan(&self, context: &Context) -> Outcome<WouldForget> {
+    pub fn plan(&self, context: &OperationContext) -> OpResult<WouldForget> {
         check(context, &self.user)?;
         let mut found = WouldForget::default();
         let mut live = |id: &SessionId, holder: String| {
@@ -131,12 +133,12 @@ impl ForgetUser {
             Ok(())
         })?;
         for queued in context.engine.jobs() {
-            let Queued { job, stage, .. } = queued?;
+            let QueuedJob { job, stage, .. } = queued?;
             if job.user.as_ref() != Some(&self.user) {
                 continue;
             }
             found.jobs += 1;
-            if let Stage::Held(holder) = stage {
+            if let JobStage::Held(holder) = stage {
                 live(&job.session, holder.to_string());
             }
         }
@@ -147,7 +149,12 @@ impl ForgetUser {
     }
 
     /// Exports everything into `folder`, then erases it; gives what was done and how many sessions were exported.
-    pub fn erase(&self, context: &Context, folder: &Path, by: String) -> Outcome<(Forgotten, u64)> {
+    pub fn erase(
+        &self,
+        context: &OperationContext,
+        folder: &Path,
+        by: String,
+    ) -> OpResult<(ForgottenUser, u64)> {
         let found = self.plan(context)?;
         self.check_live(&found)?;
         // It reads every session of the user, and two at once would find each other's halves.
@@ -155,8 +162,15 @@ impl ForgetUser {
             context.claim()?;
             let record = Erasures::open(&context.config.base_dir)?;
             let user = record.digest(&self.user);
-            let mut erasing =
-                Erasing { context, of: self, record, user, by, live: found.live, done: Forgotten::default() };
+            let mut erasing = Erasing {
+                context,
+                of: self,
+                record,
+                user,
+                by,
+                live: found.live,
+                done: ForgottenUser::default(),
+            };
             let exported = erasing.export(folder)?;
             erasing.note(&json!({ "erasing": exported }))?;
             let erased = erasing.erase(folder);
@@ -169,7 +183,7 @@ impl ForgetUser {
     }
 
     /// Refuses to begin where a session is being written.
-    pub fn check_live(&self, found: &WouldForget) -> Outcome {
+    pub fn check_live(&self, found: &WouldForget) -> OpResult {
         if found.live.is_empty() || self.force {
             return Ok(());
         }
@@ -180,8 +194,8 @@ impl ForgetUser {
         } else {
             format!("{} sessions are", named.len())
         };
-        Err(Fault::new(
-            Exit::Busy,
+        Err(OpFault::new(
+            FaultKind::Busy,
             format!(
                 "nothing was erased: {sessions} being written or worked on: {}; wait for them to end, or erase the rest \
                  with force=true (--force)",
@@ -192,15 +206,15 @@ impl ForgetUser {
 }
 
 /// The names of the keys that still name the user.
-fn keys_of(context: &Context, user: &str) -> Outcome<Vec<String>> {
-    let all = Keys::read(&file::place(&context.config.base_dir))?;
+fn keys_of(context: &OperationContext, user: &str) -> OpResult<Vec<String>> {
+    let all = KeyFile::read(&file::place(&context.config.base_dir))?;
     let theirs = all.iter().filter(|key| key.user.as_deref() == Some(user));
     Ok(theirs.map(|key| key.name.clone()).collect())
 }
 
 /// A user being forgotten.
 struct Erasing<'a> {
-    context: &'a Context,
+    context: &'a OperationContext,
     of: &'a ForgetUser,
     /// Where it is written down.
     record: Erasures,
@@ -209,7 +223,7 @@ struct Erasing<'a> {
     /// Who does it.
     by: String,
     live: Vec<String>,
-    done: Forgotten,
+    done: ForgottenUser,
 }
 
 impl Erasing<'_> {
@@ -218,7 +232,7 @@ impl Erasing<'_> {
     }
 
     /// Exports every session; what goes wrong here stops everything, and nothing was erased.
-    fn export(&self, folder: &Path) -> Outcome<u64> {
+    fn export(&self, folder: &Path) -> OpResult<u64> {
         let (mut exported, mut failed) = (0, None);
         self.context.engine.each_of_user(&self.of.user, |id| {
             if self.is_live(id) || failed.is_some() {
@@ -233,7 +247,7 @@ impl Erasing<'_> {
     }
 
     /// Erases what was exported, and withdraws jobs.
-    fn erase(&mut self, folder: &Path) -> Outcome {
+    fn erase(&mut self, folder: &Path) -> OpResult {
         let (engine, user) = (&self.context.engine, &self.of.user);
         engine.each_of_user(user, |id| {
             if self.is_live(id) {
@@ -275,7 +289,7 @@ impl Erasing<'_> {
 
     /// What was done, for the record; `broke_off` where not all was tried.
     fn told(&self, is_whole: bool) -> Value {
-        let Forgotten { erased, left, jobs, .. } = &self.done;
+        let ForgottenUser { erased, left, jobs, .. } = &self.done;
         let mut line = json!({ "erased": erased, "left": left.len(), "jobs": jobs });
         if !is_whole {
             line["broke_off"] = json!(true);
@@ -284,7 +298,7 @@ impl Erasing<'_> {
     }
 
     /// Adds a line to the record of erasures; durable when it returns.
-    fn note(&self, what: &Value) -> Outcome {
+    fn note(&self, what: &Value) -> OpResult {
         let now = self.context.engine.now();
         let mut line = json!({ "at": now, "by": self.by, "user_digest": self.user, "keyed": true });
         if let (Some(line), Some(what)) = (line.as_object_mut(), what.as_object()) {
@@ -303,7 +317,7 @@ pub(super) struct Erasures {
 
 impl Erasures {
     /// The record of a base folder.
-    pub(super) fn open(base_dir: &Path) -> Outcome<Self> {
+    pub(super) fn open(base_dir: &Path) -> OpResult<Self> {
         private::folder(base_dir)?;
         let (record, key_at) = (base_dir.join("erasures.jsonl"), base_dir.join("erasures.key"));
         let mut file = private::file(&key_at)?;
@@ -324,7 +338,7 @@ impl Erasures {
     }
 
     /// Adds a line; durable when it returns.
-    pub(super) fn add(&self, line: &Value) -> Outcome {
+    pub(super) fn add(&self, line: &Value) -> OpResult {
         let held = private::file(&self.key_at)?;
         held.lock()?;
         let mut file = private::file(&self.record)?;
@@ -333,7 +347,7 @@ impl Erasures {
     }
 
     /// Lines of earlier versions hold the digest alone, which a list of names undoes.
-    fn close_old_lines(&self) -> Outcome {
+    fn close_old_lines(&self) -> OpResult {
         let file = match File::open(&self.record) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -367,7 +381,7 @@ impl Erasures {
 }
 
 /// The key in a file; one that is empty gets one.
-fn key(file: &mut File, path: &Path) -> Outcome<[u8; 32]> {
+fn key(file: &mut File, path: &Path) -> OpResult<[u8; 32]> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     if text.is_empty() {
@@ -377,7 +391,7 @@ fn key(file: &mut File, path: &Path) -> Outcome<[u8; 32]> {
         return Ok(key);
     }
     blake3::Hash::from_hex(text.trim()).map(Into::into).map_err(|_| {
-        Fault::input(format!(
+        OpFault::input(format!(
             "{}: not 64 hexadecimal digits; restore the file, or move it away together with erasures.jsonl",
             path.display()
         ))

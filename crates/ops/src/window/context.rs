@@ -2,14 +2,14 @@
 
 use crate::address::AtMoment;
 use crate::thread::WindowShare;
-use crate::{About, Context, Interfaces, Operation, Outcome, Route};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::journal::Entry;
 use komado_core::notation::grouped;
-use komado_core::view::Weight;
+use komado_core::view::ViewWeight;
 use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
-use komado_engine::share::Portion;
-use komado_store::Mode;
+use komado_engine::share::ThreadPortion;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,15 +94,15 @@ pub struct OpenCall {
 }
 
 impl Operation for ReadContext {
-    const ABOUT: About = About::read("context", "The window and what fills it");
+    const ABOUT: OperationLabel = OperationLabel::read("context", "The window and what fills it");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("context", Route::get("view", "/sessions/{session}/threads/{thread}/context"));
     type Output = ContextUse;
 
-    fn run(self, context: &Context) -> Outcome<ContextUse> {
+    fn run(self, context: &OperationContext) -> OpResult<ContextUse> {
         let found = context.find(&self.at)?;
         let session = context.session(&found.session)?;
-        let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
+        let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         let view = match found.seq {
             Some(seq) => thread.view_at(seq)?,
             None => thread.view().clone(),
@@ -110,7 +110,7 @@ impl Operation for ReadContext {
         let config = session.meta.config;
         let given = self.window.or(config.context_length);
         let share = view.share_in(thread.source()).map_err(komado_engine::Error::from)?;
-        let portion = share.map(|share| Portion::new(share, given.map(u64::from)));
+        let portion = share.map(|share| ThreadPortion::new(share, given.map(u64::from)));
         // A child may fill its room beside what it sees of the threads above.
         let window = match &portion {
             Some(portion) => Some(u32::try_from(portion.window()).unwrap_or(u32::MAX)),
@@ -194,7 +194,7 @@ impl ContextUse {
     }
 }
 
-fn edits(thread: &Thread<'_>, view: &View) -> Outcome<Vec<EditInForce>> {
+fn edits(thread: &Thread<'_>, view: &View) -> OpResult<Vec<EditInForce>> {
     let mut edits = Vec::new();
     for seq in view.edits() {
         let Entry::Edit(edit) = thread.record(seq)?.entry else { continue };
@@ -250,8 +250,8 @@ impl Parts {
     }
 }
 
-impl From<&Weight> for Parts {
-    fn from(weight: &Weight) -> Self {
+impl From<&ViewWeight> for Parts {
+    fn from(weight: &ViewWeight) -> Self {
         let [system, user, assistant, tool] = weight.said;
         let (setup, above, stand_ins) = (weight.setup, weight.above, weight.shown);
         Self { setup, above, system, user, assistant, tool, stand_ins }

@@ -3,22 +3,22 @@
 use crate::address::{AtThread, Spans};
 use crate::change;
 use crate::choice::one_of;
-use crate::{About, Changed, Context, Fault, Interfaces, Operation, Outcome, Route};
+use crate::{ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::Seq;
-use komado_core::budget::{Budget, Preset, Verdict};
+use komado_core::budget::{Budget, BudgetVerdict, Preset};
 use komado_core::session::Session;
 use komado_engine::Thread;
-use komado_engine::engine::Found;
-use komado_engine::fit::{Done, Ladder, Resliced};
+use komado_engine::engine::ResolvedAddress;
+use komado_engine::fit::{DoneEdit, Ladder, Resliced};
 use komado_engine::model::ModelChoice;
 use komado_provider::Cancel;
-use komado_store::Mode;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which window, and by which rule.
 #[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
-pub struct Room {
+pub struct WindowRule {
     /// The model's window in tokens, in place of the session's own
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
@@ -28,9 +28,9 @@ pub struct Room {
     pub preset: Option<Preset>,
 }
 
-impl Room {
+impl WindowRule {
     /// The budget of a thread. A window that is not known is never guessed.
-    pub fn budget(&self, context: &Context, thread: &Thread<'_>) -> Outcome<Budget> {
+    pub fn budget(&self, context: &OperationContext, thread: &Thread<'_>) -> OpResult<Budget> {
         let session = context.session(thread.session())?;
         let window = window(context, &session, self.window)?;
         let policy = context.config.policy(self.preset);
@@ -39,9 +39,9 @@ impl Room {
 }
 
 /// The window of a session in tokens as we count them: `given`, else its own.
-pub fn window(context: &Context, session: &Session, given: Option<u32>) -> Outcome<u32> {
+pub fn window(context: &OperationContext, session: &Session, given: Option<u32>) -> OpResult<u32> {
     context.models().own_window(&session.meta.config, given).ok_or_else(|| {
-        Fault::usage(format!(
+        OpFault::usage(format!(
             "the window of session {} is not known; say it with --window TOKENS",
             session.meta.uuid
         ))
@@ -67,18 +67,18 @@ pub struct Fit {
     /// Which window, and by which rule.
     #[command(flatten)]
     #[serde(flatten)]
-    pub room: Room,
+    pub room: WindowRule,
 }
 
 /// What was done to make a view fit, or would be.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Fitted {
+pub struct FittedWindow {
     /// The session.
     pub session: String,
     /// The thread.
     pub thread: String,
     /// The rule that decided, with its numbers.
-    pub verdict: Verdict,
+    pub verdict: BudgetVerdict,
     /// The edits, in order.
     pub edits: Vec<MadeEdit>,
     /// What is seen of the threads above, where it was cut anew because the window is another.
@@ -122,7 +122,7 @@ pub struct MadeEdit {
 
 impl MadeEdit {
     /// An edit of the thread `found`.
-    pub fn of(found: &Found, done: &Done) -> Self {
+    pub fn of(found: &ResolvedAddress, done: &DoneEdit) -> Self {
         let cause = done.edit.cause.clone();
         Self {
             seq: done.seq,
@@ -139,9 +139,9 @@ impl MadeEdit {
     }
 }
 
-impl Fitted {
+impl FittedWindow {
     /// What was done in the thread `found`.
-    pub(super) fn of(found: &Found, fitted: komado_engine::fit::Fitted) -> Self {
+    pub(super) fn of(found: &ResolvedAddress, fitted: komado_engine::fit::FitResult) -> Self {
         Self {
             session: found.session.to_string(),
             thread: found.thread.to_string(),
@@ -158,14 +158,14 @@ impl Fitted {
 }
 
 impl Operation for Fit {
-    const ABOUT: About = About::settle("fit", "Make the view fit its window");
+    const ABOUT: OperationLabel = OperationLabel::settle("fit", "Make the view fit its window");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("fit", Route::post("view", "/sessions/{session}/threads/{thread}/fit"));
-    type Output = Fitted;
+    type Output = FittedWindow;
 
-    fn run(self, context: &Context) -> Outcome<Fitted> {
+    fn run(self, context: &OperationContext) -> OpResult<FittedWindow> {
         let found = context.find_now(&self.at)?;
-        let mode = if self.dry_run { Mode::Read } else { Mode::Write };
+        let mode = if self.dry_run { OpenMode::Read } else { OpenMode::Write };
         let mut thread = context.open(&found, mode)?;
         let budget = self.room.budget(context, &thread)?;
         let (meter, choice) = (thread.meter(), ModelChoice::default());
@@ -178,7 +178,7 @@ impl Operation for Fit {
             context.settle(&mut thread);
         }
         let (reverted, fitted) = done?;
-        Ok(Fitted { reverted, dry_run: self.dry_run, ..Fitted::of(&found, fitted) })
+        Ok(FittedWindow { reverted, dry_run: self.dry_run, ..FittedWindow::of(&found, fitted) })
     }
 }
 
@@ -188,7 +188,7 @@ impl Fit {
         &self,
         thread: &mut Thread<'_>,
         ladder: &mut Ladder<'_>,
-    ) -> Outcome<(Vec<Seq>, komado_engine::fit::Fitted)> {
+    ) -> OpResult<(Vec<Seq>, komado_engine::fit::FitResult)> {
         Ok(match (self.dry_run, self.relax) {
             (true, true) => thread.plan_relaxed(ladder)?,
             (true, false) => (Vec::new(), thread.plan(ladder)?),
@@ -200,7 +200,7 @@ impl Fit {
 
 /// Say what would be done to make the view fit its window. Nothing is changed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub struct Plan {
+pub struct PlanFit {
     /// The thread.
     #[serde(flatten)]
     pub at: AtThread,
@@ -209,19 +209,19 @@ pub struct Plan {
     pub relax: bool,
     /// Which window, and by which rule.
     #[serde(flatten)]
-    pub room: Room,
+    pub room: WindowRule,
 }
 
-impl Operation for Plan {
-    const ABOUT: About = About::read("plan", "What would make the view fit");
+impl Operation for PlanFit {
+    const ABOUT: OperationLabel = OperationLabel::read("plan", "What would make the view fit");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::get("view", "/sessions/{session}/threads/{thread}/plan"),
         "`fit --dry-run` does this",
     )
     .not_mcp("`fit` with `dry_run` does this");
-    type Output = Fitted;
+    type Output = FittedWindow;
 
-    fn run(self, context: &Context) -> Outcome<Fitted> {
+    fn run(self, context: &OperationContext) -> OpResult<FittedWindow> {
         Fit { at: self.at, dry_run: true, relax: self.relax, room: self.room }.run(context)
     }
 }
@@ -244,7 +244,7 @@ pub struct Condense {
     /// Which window, and by which rule; for a summary that is written now.
     #[command(flatten)]
     #[serde(flatten)]
-    pub room: Room,
+    pub room: WindowRule,
 }
 
 /// A summary that stands in place of entries.
@@ -252,30 +252,30 @@ pub struct Condense {
 #[serde(untagged)]
 pub enum Condensed {
     /// One that was given.
-    Given(Changed),
+    Given(ChangedView),
     /// One that was written now.
-    Written(Written),
+    Written(SummaryWritten),
 }
 
 /// A summary that was written now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Written {
+pub struct SummaryWritten {
     /// The entry that made the change.
     pub seq: Seq,
     /// What was done, as for a fit.
     #[serde(flatten)]
-    pub fitted: Fitted,
+    pub fitted: FittedWindow,
 }
 
 impl Operation for Condense {
-    const ABOUT: About = About::edit("condense", "Show a summary in place of a span");
+    const ABOUT: OperationLabel = OperationLabel::edit("condense", "Show a summary in place of a span");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "condense",
         Route::post("view", "/sessions/{session}/threads/{thread}/condense"),
     );
     type Output = Condensed;
 
-    fn run(self, context: &Context) -> Outcome<Condensed> {
+    fn run(self, context: &OperationContext) -> OpResult<Condensed> {
         let (span, text) = match (self.span, self.text) {
             (Some(span), Some(text)) => (span, text),
             (None, None) => {
@@ -284,7 +284,7 @@ impl Operation for Condense {
                 return condense_now(context, &found, budget, &ModelChoice::default())
                     .map(Condensed::Written);
             }
-            _ => return Err(Fault::usage("span and text go together: give both, or neither")),
+            _ => return Err(OpFault::usage("span and text go together: give both, or neither")),
         };
         span.check()?;
         let found = context.find_now(&self.at)?;
@@ -298,12 +298,12 @@ impl Operation for Condense {
 
 /// Condenses now, whether or not there is room.
 pub fn condense_now(
-    context: &Context,
-    found: &Found,
-    budget: impl FnOnce(&Thread<'_>) -> Outcome<Budget>,
+    context: &OperationContext,
+    found: &ResolvedAddress,
+    budget: impl FnOnce(&Thread<'_>) -> OpResult<Budget>,
     choice: &ModelChoice,
-) -> Outcome<Written> {
-    let mut thread = context.open(found, Mode::Write)?;
+) -> OpResult<SummaryWritten> {
+    let mut thread = context.open(found, OpenMode::Write)?;
     let budget = budget(&thread)?;
     let meter = thread.meter();
     let mut writer = context.models().summariser(&found.session, meter, choice, None, &Cancel::default())?;
@@ -312,7 +312,7 @@ pub fn condense_now(
     context.settle(&mut thread);
     let fitted = condensed?;
     match fitted.done.first().map(|done| done.seq) {
-        Some(seq) => Ok(Written { seq, fitted: Fitted::of(found, fitted) }),
-        None => Err(Fault::refused(fitted.declined.join("; "))),
+        Some(seq) => Ok(SummaryWritten { seq, fitted: FittedWindow::of(found, fitted) }),
+        None => Err(OpFault::refused(fitted.declined.join("; "))),
     }
 }

@@ -1,6 +1,6 @@
 //! The folder a task works in: the one it names, or one of its own that is made and prepared once.
 
-use crate::{Context, Fault, Outcome, private};
+use crate::{OpFault, OpResult, OperationContext, private};
 use komado_agent::prepare::prepare;
 use komado_agent::sandbox::Sandbox;
 use komado_agent::task::Task;
@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Refuses a folder that holds the sessions: commands could not be kept from them, and neither could `read` and `edit`.
-fn check(folder: &Path, sessions: &Path) -> Outcome {
+fn check(folder: &Path, sessions: &Path) -> OpResult {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if !real(sessions).starts_with(real(folder)) {
         return Ok(());
     }
-    Err(Fault::input(format!(
+    Err(OpFault::input(format!(
         "the sessions in {} lie in the working folder {}, where a task could read and change them: set \
          context_storage.base_dir to a folder elsewhere, or `tools.sandbox: off` and `tools.network: open` to let it",
         sessions.display(),
@@ -24,7 +24,7 @@ fn check(folder: &Path, sessions: &Path) -> Outcome {
 }
 
 /// Refuses a folder that a task may not work in, by the settings of this place.
-pub fn check_named(context: &Context, folder: &Path) -> Outcome {
+pub fn check_named(context: &OperationContext, folder: &Path) -> OpResult {
     if context.config.agent.tools.sandbox != Sandbox::Required {
         return Ok(());
     }
@@ -33,17 +33,22 @@ pub fn check_named(context: &Context, folder: &Path) -> Outcome {
 }
 
 /// The folder that a task names, or the one of its own where that was made.
-pub fn there(context: &Context, named: Option<PathBuf>, session: &SessionId) -> Option<PathBuf> {
+pub fn there(context: &OperationContext, named: Option<PathBuf>, session: &SessionId) -> Option<PathBuf> {
     named.or_else(|| Some(all(context).join(session.as_str())).filter(|own| own.is_dir()))
 }
 
 /// Where folders are made.
-fn all(context: &Context) -> PathBuf {
+fn all(context: &OperationContext) -> PathBuf {
     context.config.agent.tools.work_dir.clone().unwrap_or_else(|| context.config.base_dir.join("work"))
 }
 
 /// The folder of a task. One of its own gets its name when it is ready: a process that ended on the way leaves none.
-pub fn of(context: &Context, task: &Task, session: &SessionId, cancel: &Cancel) -> Outcome<PathBuf> {
+pub fn of(
+    context: &OperationContext,
+    task: &Task,
+    session: &SessionId,
+    cancel: &Cancel,
+) -> OpResult<PathBuf> {
     if let Some(folder) = &task.folder {
         return Ok(folder.clone());
     }
@@ -54,7 +59,11 @@ pub fn of(context: &Context, task: &Task, session: &SessionId, cancel: &Cancel) 
 }
 
 /// The folder of a session, made and filled by `fill` when it is not there.
-pub fn own(context: &Context, session: &SessionId, fill: impl FnOnce(&Path) -> Outcome) -> Outcome<PathBuf> {
+pub fn own(
+    context: &OperationContext,
+    session: &SessionId,
+    fill: impl FnOnce(&Path) -> OpResult,
+) -> OpResult<PathBuf> {
     let all = all(context);
     let folder = all.join(session.as_str());
     if folder.is_dir() {
@@ -71,8 +80,8 @@ pub fn own(context: &Context, session: &SessionId, fill: impl FnOnce(&Path) -> O
     Ok(folder)
 }
 
-fn at(folder: &Path, why: &std::io::Error) -> Fault {
-    Fault::failed(format!("the working folder {}: {why}; set tools.work_dir", folder.display()))
+fn at(folder: &Path, why: &std::io::Error) -> OpFault {
+    OpFault::failed(format!("the working folder {}: {why}; set tools.work_dir", folder.display()))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub enum SendError {
         /// Where.
         url: String,
         /// What did not happen.
-        step: Step,
+        step: SendStep,
         /// In which time.
         after: Duration,
     },
@@ -96,7 +96,7 @@ pub enum SendError {
 /// What did not happen in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Step {
+pub enum SendStep {
     /// A connection.
     #[error("no connection")]
     Connect,
@@ -112,7 +112,7 @@ pub enum Step {
 }
 
 /// A try that failed.
-pub(super) enum Fault {
+pub(super) enum SendFault {
     /// Another may succeed.
     Passing {
         /// Why it failed.
@@ -124,12 +124,12 @@ pub(super) enum Fault {
     Lasting(SendError),
 }
 
-impl Fault {
+impl SendFault {
     pub(super) fn of(error: SendError, cut: bool) -> Self {
         match error {
             SendError::Unreachable { .. }
             | SendError::Broken { .. }
-            | SendError::TimedOut { step: Step::Connect, .. } => Self::Passing { error, cut },
+            | SendError::TimedOut { step: SendStep::Connect, .. } => Self::Passing { error, cut },
             _ => Self::Lasting(error),
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn sending(url: &str, error: reqwest::Error, connect: Duration) -> Se
         return SendError::Tls { url, why };
     }
     if error.is_connect() && error.is_timeout() {
-        return SendError::TimedOut { url, step: Step::Connect, after: connect };
+        return SendError::TimedOut { url, step: SendStep::Connect, after: connect };
     }
     if error.is_connect() {
         return SendError::Unreachable { url, why };

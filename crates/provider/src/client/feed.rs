@@ -3,7 +3,7 @@
 //! The length is known before the first byte, and kept: a file that is not as long as it was said to be, or changes
 //! while it is sent, ends the connection before the request is whole, so that no provider ever acts on a part of it.
 
-use super::{Body, SendError};
+use super::{ClientBody, SendError};
 use crate::splice::Splice;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -26,7 +26,7 @@ const LISTEN: Duration = Duration::from_secs(1);
 
 /// How a request is sent.
 #[derive(Clone, Copy)]
-pub(super) enum Pace {
+pub(super) enum SendPace {
     /// At once.
     Even,
     /// The head, then a moment in which the server may refuse, then the rest: for a server that broke off before. It
@@ -34,7 +34,7 @@ pub(super) enum Pace {
     Listening,
 }
 
-impl Body<'_> {
+impl ClientBody<'_> {
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::File { len, .. } => *len,
@@ -44,7 +44,7 @@ impl Body<'_> {
     }
 
     /// Begins to read. Must be called inside a runtime.
-    pub(super) fn open(&self, pace: Pace) -> Result<(reqwest::Body, Feed), SendError> {
+    pub(super) fn open(&self, pace: SendPace) -> Result<(reqwest::Body, RequestFeed), SendError> {
         let len = self.len();
         let path = match self {
             Self::Bytes(_) => PathBuf::new(),
@@ -60,7 +60,7 @@ impl Body<'_> {
         let feeder = Feeder { reader, left: len, pieces, held, state: Arc::clone(&state) };
         let task = tokio::spawn(feeder.run(pace)).abort_handle();
         let body = reqwest::Body::wrap(Pieces { left: len, taken });
-        Ok((body, Feed { path, len, hold, state, task }))
+        Ok((body, RequestFeed { path, len, hold, state, task }))
     }
 
     fn reader(&self) -> io::Result<Reader> {
@@ -82,7 +82,7 @@ impl Body<'_> {
 }
 
 /// The caller's end: how far it is, what went wrong, and a way to hold it. Dropped, it ends the feeding.
-pub(super) struct Feed {
+pub(super) struct RequestFeed {
     path: PathBuf,
     len: u64,
     hold: watch::Sender<bool>,
@@ -90,7 +90,7 @@ pub(super) struct Feed {
     task: AbortHandle,
 }
 
-impl Feed {
+impl RequestFeed {
     /// Sends no more, and keeps the connection: the provider has said no, and its words are still to be read.
     pub(super) fn hold(&self) {
         self.hold.send_replace(true);
@@ -113,7 +113,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl Drop for RequestFeed {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -150,8 +150,8 @@ impl Feeder {
         Ok(piece)
     }
 
-    async fn run(mut self, pace: Pace) {
-        if let Pace::Listening = pace {
+    async fn run(mut self, pace: SendPace) {
+        if let SendPace::Listening = pace {
             sleep(LISTEN).await;
         }
         while self.left > 0 {

@@ -1,8 +1,8 @@
 //! An answer on its way in: its status at once, its body as it arrives.
 
 use super::Cancel;
-use super::feed::Feed;
-use super::{Core, SendError, Step, error, unless};
+use super::feed::RequestFeed;
+use super::{Core, SendError, SendStep, error, unless};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// An answer. Dropped before its end, the connection is given up, and the provider stops.
-pub struct Incoming {
+pub struct ProviderResponse {
     /// The HTTP status.
     pub status: u16,
     /// Its headers, names in lower case.
@@ -28,17 +28,17 @@ pub struct Incoming {
     idle: Duration,
     cancel: Cancel,
     /// The request may still be under way when an answer comes.
-    _feed: Option<Feed>,
+    _feed: Option<RequestFeed>,
 }
 
-impl Incoming {
+impl ProviderResponse {
     pub(super) fn new(
         answer: reqwest::Response,
         url: String,
         core: Arc<Core>,
         idle: Duration,
         cancel: Cancel,
-        feed: Option<Feed>,
+        feed: Option<RequestFeed>,
     ) -> Self {
         let pair = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -135,14 +135,14 @@ impl Incoming {
         let Some(answer) = &mut self.rest else { return Ok(None) };
         let chunk = timeout(self.idle, answer.chunk()).await.map_err(|_| SendError::TimedOut {
             url: self.url.clone(),
-            step: Step::Piece,
+            step: SendStep::Piece,
             after: self.idle,
         })?;
         chunk.map_err(|error| error::reading(&self.url, &error))
     }
 }
 
-impl fmt::Debug for Incoming {
+impl fmt::Debug for ProviderResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
             .field("status", &self.status)

@@ -4,7 +4,7 @@
 //! it, and a program that speaks only to that one never waits for certificates to be read.
 
 use super::error::chain;
-use super::{Incoming, SendError};
+use super::{ProviderResponse, SendError};
 use crate::dialect::Dialect;
 use crate::provider::{Provider, is_loopback, shown};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,14 +16,14 @@ use std::time::Duration;
 const KEPT: Duration = Duration::from_secs(30);
 
 /// Every way out, as far as it was taken.
-pub(super) struct Routes {
+pub(super) struct HttpRoutes {
     connect: Duration,
     /// Anywhere and to this machine, each in the open and secured. To this machine there is no proxy, and in the open
     /// there are no certificates.
     ways: [[OnceLock<reqwest::Client>; 2]; 2],
 }
 
-impl Routes {
+impl HttpRoutes {
     pub(super) fn new(connect: Duration) -> Self {
         Self { connect, ways: Default::default() }
     }
@@ -78,7 +78,7 @@ fn trust_ring() {
 }
 
 /// Where an answer points to, if it sends us away.
-pub(super) fn redirect(answer: &Incoming) -> Option<String> {
+pub(super) fn redirect(answer: &ProviderResponse) -> Option<String> {
     let to = answer.header("location").filter(|_| (300..400).contains(&answer.status))?;
     let whole = Url::parse(answer.url()).and_then(|url| url.join(to));
     Some(whole.map_or_else(|_| to.to_owned(), String::from))

@@ -8,7 +8,7 @@ mod decode;
 mod encode;
 mod request;
 
-pub(super) use decode::Answer;
+pub(super) use decode::ChatDecoder;
 pub use encode::Encoder;
 pub use request::Writer;
 pub(super) use request::{as_told, leading_system, read, read_elements, thoughts};

@@ -3,9 +3,9 @@
 //! Shared by the dialects whose blocks and items carry fields that only they know.
 
 use super::BadRequest;
-use crate::event::Event;
+use crate::event::ModelEvent;
 use komado_core::message::Opaque;
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -35,56 +35,56 @@ pub(super) fn of<'a>(opaque: Option<&'a Opaque>, dialect: &str) -> Option<&'a st
 }
 
 /// The fields of `opaque`, when it is `dialect`'s.
-pub(super) fn own(opaque: Option<&Opaque>, dialect: &str) -> Option<Fields> {
-    of(opaque, dialect).map(Fields::of)
+pub(super) fn own(opaque: Option<&Opaque>, dialect: &str) -> Option<JsonFields> {
+    of(opaque, dialect).map(JsonFields::of)
 }
 
 /// `json` as something that only `dialect` knows.
-pub(super) fn opaque(dialect: &str, json: Raw) -> Opaque {
+pub(super) fn opaque(dialect: &str, json: RawJson) -> Opaque {
     Opaque { dialect: dialect.into(), json }
 }
 
 /// A text field; `None` when it is missing or no text.
-pub(super) fn text(object: &Object<'_>, key: &str) -> Option<String> {
+pub(super) fn text(object: &RawObject<'_>, key: &str) -> Option<String> {
     object.read(key).ok().flatten()
 }
 
 /// A text field that says something.
-pub(super) fn said(object: &Object<'_>, key: &str) -> Option<String> {
+pub(super) fn said(object: &RawObject<'_>, key: &str) -> Option<String> {
     text(object, key).filter(|text| !text.is_empty())
 }
 
 /// A count; `None` when it is missing or no number. Some servers write it as `12.0`.
-pub(super) fn number(object: &Object<'_>, key: &str) -> Option<u64> {
+pub(super) fn number(object: &RawObject<'_>, key: &str) -> Option<u64> {
     let text = object.get(key)?.get();
     let rounded = || text.parse::<f64>().ok().filter(|n| (0.0..1e15).contains(n));
     text.parse().ok().or_else(|| rounded().map(|n| n as u64))
 }
 
 /// An object field; `None` when it is missing or no object.
-pub(super) fn object<'a>(object: &Object<'a>, key: &str) -> Option<Object<'a>> {
-    Object::parse(object.get(key)?.get()).ok()
+pub(super) fn object<'a>(object: &RawObject<'a>, key: &str) -> Option<RawObject<'a>> {
+    RawObject::parse(object.get(key)?.get()).ok()
 }
 
 /// The elements of a list field; none when it is missing or no list.
-pub(super) fn list<'a>(object: &Object<'a>, key: &str) -> Vec<&'a str> {
+pub(super) fn list<'a>(object: &RawObject<'a>, key: &str) -> Vec<&'a str> {
     let list: Option<Vec<&RawValue>> = object.read(key).ok().flatten();
     list.unwrap_or_default().into_iter().map(RawValue::get).collect()
 }
 
 /// The objects of a list field.
-pub(super) fn objects<'a>(object: &Object<'a>, key: &str) -> impl Iterator<Item = Object<'a>> {
-    list(object, key).into_iter().filter_map(|json| Object::parse(json).ok())
+pub(super) fn objects<'a>(object: &RawObject<'a>, key: &str) -> impl Iterator<Item = RawObject<'a>> {
+    list(object, key).into_iter().filter_map(|json| RawObject::parse(json).ok())
 }
 
 /// The object at `place`.
-pub(super) fn parsed<'a>(json: &'a str, place: &str) -> Result<Object<'a>, BadRequest> {
-    Object::parse(json).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))
+pub(super) fn parsed<'a>(json: &'a str, place: &str) -> Result<RawObject<'a>, BadRequest> {
+    RawObject::parse(json).map_err(|e| BadRequest::new(place, format!("not a JSON object: {e}")))
 }
 
 /// The field `key` of the object at `place`, which is empty for the request itself.
 pub(super) fn field<'a, T: Deserialize<'a>>(
-    object: &Object<'a>,
+    object: &RawObject<'a>,
     place: &str,
     key: &str,
 ) -> Result<Option<T>, BadRequest> {
@@ -93,16 +93,16 @@ pub(super) fn field<'a, T: Deserialize<'a>>(
 }
 
 /// The tools of a request, which must be a list.
-pub(super) fn tools(request: &Object<'_>) -> Result<Option<Raw>, BadRequest> {
+pub(super) fn tools(request: &RawObject<'_>) -> Result<Option<RawJson>, BadRequest> {
     match request.get("tools") {
         Some(tools) if !tools.get().starts_with('[') => Err(BadRequest::new("tools", "they must be a list")),
-        tools => Ok(tools.map(Raw::from_value)),
+        tools => Ok(tools.map(RawJson::from_value)),
     }
 }
 
 /// The parts under `key` of the object at `place`; a bare text is one of them. They are called `name`.
 pub(super) fn parts(
-    holder: &Object<'_>,
+    holder: &RawObject<'_>,
     key: &str,
     place: &str,
     name: &str,
@@ -118,28 +118,28 @@ pub(super) fn parts(
 }
 
 /// Hands an event on, when there is one.
-pub(super) fn tell(event: Option<Event>, each: &mut dyn FnMut(Event)) {
+pub(super) fn tell(event: Option<ModelEvent>, each: &mut dyn FnMut(ModelEvent)) {
     event.into_iter().for_each(each);
 }
 
 /// The fields of a call that are `dialect`'s. A call does not say whose its extra fields are, so they are kept under
 /// the dialect's name.
-pub(super) fn call_fields(extra: Option<&Raw>, dialect: &str) -> Option<String> {
-    let object = Object::parse(extra?.get()).ok()?;
+pub(super) fn call_fields(extra: Option<&RawJson>, dialect: &str) -> Option<String> {
+    let object = RawObject::parse(extra?.get()).ok()?;
     object.get(dialect).map(|fields| fields.get().to_owned())
 }
 
 /// `fields` of a call, under the name of the dialect they belong to.
-pub(super) fn call_extra(fields: &Fields, dialect: &str) -> Option<Raw> {
+pub(super) fn call_extra(fields: &JsonFields, dialect: &str) -> Option<RawJson> {
     if fields.is_empty() {
         return None;
     }
-    Raw::parse(format!("{{{}:{}}}", quoted(dialect), fields.json())).ok()
+    RawJson::parse(format!("{{{}:{}}}", quoted(dialect), fields.json())).ok()
 }
 
 /// Code and words of an error, whatever shape it came in.
 pub(super) fn complaint(body: &str) -> (Option<String>, String) {
-    let Ok(whole) = Object::parse(body) else { return (None, body.to_owned()) };
+    let Ok(whole) = RawObject::parse(body) else { return (None, body.to_owned()) };
     let response = object(&whole, "response");
     let within = response.as_ref().unwrap_or(&whole);
     let error = object(within, "error");
@@ -153,7 +153,7 @@ pub(super) fn error_words(body: &str) -> String {
         if let Ok(text) = serde_json::from_str(json) {
             return Some(text);
         }
-        let object = Object::parse(json).ok().filter(|_| depth < 4)?;
+        let object = RawObject::parse(json).ok().filter(|_| depth < 4)?;
         let keys = ["response", "error", "message", "detail"];
         keys.into_iter().find_map(|key| find(object.get(key)?.get(), depth + 1))
     }
@@ -166,14 +166,14 @@ pub(super) fn frame(name: &str, json: &str, out: &mut Vec<u8>) {
 }
 
 /// All fields of `object`.
-pub(super) fn all(object: &Object<'_>) -> Fields {
-    let mut fields = Fields::default();
+pub(super) fn all(object: &RawObject<'_>) -> JsonFields {
+    let mut fields = JsonFields::default();
     object.0.iter().for_each(|(key, value)| fields.put(key, line(value.get())));
     fields
 }
 
 /// The fields of `object` other than `known`, without those that say nothing: null and empty lists.
-pub(super) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
+pub(super) fn rest(object: &RawObject<'_>, known: &[&str]) -> JsonFields {
     let says = |json: &str| json != "null" && !json.trim_matches(['[', ']', ' ']).is_empty();
     let mut fields = all(object);
     fields.retain(|key, json| !known.contains(&key) && says(json));
@@ -181,15 +181,15 @@ pub(super) fn rest(object: &Object<'_>, known: &[&str]) -> Fields {
 }
 
 /// `fields` as something that only `dialect` knows; `None` when there are none.
-pub(super) fn kept(fields: &Fields, dialect: &str) -> Option<Opaque> {
+pub(super) fn kept(fields: &JsonFields, dialect: &str) -> Option<Opaque> {
     if fields.is_empty() {
         return None;
     }
-    Some(opaque(dialect, Raw::parse(fields.json()).ok()?))
+    Some(opaque(dialect, RawJson::parse(fields.json()).ok()?))
 }
 
 /// Adds `json` to the list under `key`.
-pub(super) fn add(fields: &mut Fields, key: &str, json: &str) {
+pub(super) fn add(fields: &mut JsonFields, key: &str, json: &str) {
     let known = fields.get(key).and_then(|list| list.trim().strip_prefix('[')?.strip_suffix(']'));
     let list = match known.map(str::trim).filter(|inner| !inner.is_empty()) {
         Some(inner) => format!("[{inner},{}]", line(json)),
@@ -199,7 +199,7 @@ pub(super) fn add(fields: &mut Fields, key: &str, json: &str) {
 }
 
 /// Takes a piece of a value in: texts grow, anything else is replaced.
-pub(super) fn grow(fields: &mut Fields, key: &str, json: &str) {
+pub(super) fn grow(fields: &mut JsonFields, key: &str, json: &str) {
     let words = |json: &str| serde_json::from_str::<String>(json).ok();
     let json = match (fields.get(key).and_then(words), words(json)) {
         (Some(before), Some(more)) => quoted(&(before + &more)),
@@ -220,9 +220,9 @@ fn line(json: &str) -> String {
 
 /// Keys and the JSON text of their values.
 #[derive(Clone, Debug, Default)]
-pub(in crate::dialect) struct Fields(Vec<(String, String)>);
+pub(in crate::dialect) struct JsonFields(Vec<(String, String)>);
 
-impl Fields {
+impl JsonFields {
     /// The fields of `json`; none when it is no object. Of a key that stands twice the last value is taken, as every
     /// parser does.
     pub(in crate::dialect) fn of(json: &str) -> Self {
@@ -233,7 +233,7 @@ impl Fields {
 
     /// Sets every field of `json`; none when it is no object.
     pub(in crate::dialect) fn put_all(&mut self, json: &str) {
-        if let Ok(object) = Object::parse(json) {
+        if let Ok(object) = RawObject::parse(json) {
             object.0.iter().for_each(|(key, value)| self.put(key, value.get()));
         }
     }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn fields_grow_without_being_read_into_values() {
-        let object = Object::parse(r#"{"type":"x","n":1.0,"none":null,"list":[ ],"a":"窓"}"#).unwrap();
+        let object = RawObject::parse(r#"{"type":"x","n":1.0,"none":null,"list":[ ],"a":"窓"}"#).unwrap();
         let mut fields = rest(&object, &["type"]);
         grow(&mut fields, "a", r#""を\n""#);
         grow(&mut fields, "n", "12345678901234567890");

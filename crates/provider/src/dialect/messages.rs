@@ -11,7 +11,7 @@ mod encode;
 mod request;
 mod system;
 
-pub(in crate::dialect) use decode::Answer;
+pub(in crate::dialect) use decode::MessagesDecoder;
 pub use encode::Encoder;
 pub use request::Writer;
 pub(super) use request::{read, read_elements};

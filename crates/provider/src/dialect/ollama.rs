@@ -8,7 +8,7 @@ mod answer;
 mod request;
 
 pub use answer::Encoder;
-pub(super) use answer::Said;
+pub(super) use answer::OllamaDecoder;
 pub use request::Writer;
 pub(super) use request::{as_told, read, read_elements};
 

@@ -9,14 +9,14 @@ mod decode;
 mod encode;
 mod request;
 
-pub(in crate::dialect) use decode::Answer;
+pub(in crate::dialect) use decode::ResponsesDecoder;
 pub use encode::Encoder;
 pub use request::Writer;
 pub(super) use request::{read, read_elements};
 
-use super::json::{Fields, all, kept, list, number, object, of, rest, said, text};
+use super::json::{JsonFields, all, kept, list, number, object, of, rest, said, text};
 use komado_core::message::{CallKind, Opaque};
-use komado_core::raw::Object;
+use komado_core::raw::RawObject;
 
 /// The dialect's name in what is kept for it alone.
 const NAME: &str = super::Dialect::Responses.name();
@@ -30,7 +30,7 @@ const NAME: &str = super::Dialect::Responses.name();
 const ITEM: &str = "item";
 
 /// The type of an item; a message need not say that it is one.
-fn kind(item: &Object<'_>) -> String {
+fn kind(item: &RawObject<'_>) -> String {
     let unsaid = || if item.get("role").is_some() { "message".into() } else { String::new() };
     text(item, "type").unwrap_or_else(unsaid)
 }
@@ -53,7 +53,7 @@ const fn call_words(kind: CallKind) -> (&'static str, &'static str) {
 }
 
 /// The words of a content part and the type to be told when it is not the usual one; `None` when it is no text.
-fn words(part: &Object<'_>) -> Option<String> {
+fn words(part: &RawObject<'_>) -> Option<String> {
     match text(part, "type")?.as_str() {
         "input_text" | "output_text" | "text" => text(part, "text"),
         "refusal" => text(part, "refusal"),
@@ -62,7 +62,7 @@ fn words(part: &Object<'_>) -> Option<String> {
 }
 
 /// The fields beside a text: those of its part and those of its item.
-fn beside(part: &Object<'_>, item: &Fields) -> Option<Opaque> {
+fn beside(part: &RawObject<'_>, item: &JsonFields) -> Option<Opaque> {
     let mut fields = rest(part, &["type", "text", "refusal"]);
     if text(part, "type").as_deref() == Some("refusal") {
         fields.say("type", "refusal");
@@ -75,23 +75,23 @@ fn beside(part: &Object<'_>, item: &Fields) -> Option<Opaque> {
 
 /// The fields beside a text, taken apart again: those of its part, those of its item, and whether it is a refusal.
 fn apart(extra: Option<&Opaque>) -> Beside {
-    let extra = of(extra, NAME).and_then(|extra| Object::parse(extra).ok());
+    let extra = of(extra, NAME).and_then(|extra| RawObject::parse(extra).ok());
     let Some(mut part) = extra.as_ref().map(all) else { return Beside::default() };
     let refusal = part.take("type").is_some();
-    let item = part.take(ITEM).map(|json| Fields::of(&json)).unwrap_or_default();
+    let item = part.take(ITEM).map(|json| JsonFields::of(&json)).unwrap_or_default();
     Beside { part, item, refusal }
 }
 
 /// Fields beside a text.
 #[derive(Clone, Debug, Default)]
 struct Beside {
-    part: Fields,
-    item: Fields,
+    part: JsonFields,
+    item: JsonFields,
     refusal: bool,
 }
 
 /// True for a thought that a server could make nothing of, unless it remembers it: it has only a name and a summary.
-fn is_hollow(item: &Object<'_>) -> bool {
+fn is_hollow(item: &RawObject<'_>) -> bool {
     let sealed = said(item, "encrypted_content").is_some();
     kind(item) == "reasoning" && !sealed && list(item, "content").is_empty()
 }
@@ -108,7 +108,7 @@ enum Tie {
 }
 
 /// How an item that only this API knows is tied to another.
-fn tie(item: &Object<'_>) -> Tie {
+fn tie(item: &RawObject<'_>) -> Tie {
     let kind = kind(item);
     let id = |key: &str| text(item, key);
     if let Some(id) = id("approval_request_id") {
@@ -123,7 +123,7 @@ fn tie(item: &Object<'_>) -> Tie {
 }
 
 /// What the API counted; it counts what was cached into what was read.
-fn usage(response: &Object<'_>) -> Option<komado_core::journal::Usage> {
+fn usage(response: &RawObject<'_>) -> Option<komado_core::journal::Usage> {
     let told = object(response, "usage")?;
     let details = object(&told, "input_tokens_details");
     let detail = |key: &str| details.as_ref().and_then(|details| number(details, key)).unwrap_or(0);

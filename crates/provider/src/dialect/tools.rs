@@ -8,10 +8,10 @@
 mod tests;
 
 use super::Dialect;
-use super::json::{Fields, array, quoted};
+use super::json::{JsonFields, array, quoted};
 use komado_core::journal::Setup;
 use komado_core::message::CallKind;
-use komado_core::raw::Object;
+use komado_core::raw::RawObject;
 use serde_json::value::RawValue;
 
 /// What a tool without a schema is given where one is required.
@@ -33,12 +33,12 @@ pub(super) fn tools(setup: &Setup, to: Dialect) -> Option<String> {
 
 /// The parameters of `setup` as fields in `to`'s words. Those of the same dialect as they are; of another,
 /// those that mean the same. Never one of `own`, which the writer writes itself.
-pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> Fields {
-    let Some(raw) = &setup.params else { return Fields::default() };
+pub(super) fn params(setup: &Setup, to: Dialect, own: &[&str]) -> JsonFields {
+    let Some(raw) = &setup.params else { return JsonFields::default() };
     let mut fields = match origin(setup, to) {
-        Origin::Same => Fields::of(raw.get()),
-        Origin::Other(from) => translated(setup, &Fields::of(raw.get()), from, to),
-        Origin::Unknown => Fields::default(),
+        Origin::Same => JsonFields::of(raw.get()),
+        Origin::Other(from) => translated(setup, &JsonFields::of(raw.get()), from, to),
+        Origin::Unknown => JsonFields::default(),
     };
     fields.retain(|key, _| !own.contains(&key));
     fields
@@ -80,7 +80,7 @@ fn read_all(tools: &str, from: Dialect) -> Vec<Tool<'_>> {
 impl<'a> Tool<'a> {
     /// Reads a tool of `from`; `None` when no other dialect would know it.
     fn read(json: &'a str, from: Dialect) -> Option<Self> {
-        let outer = Object::parse(json).ok()?;
+        let outer = RawObject::parse(json).ok()?;
         let kind: Option<String> = outer.read("type").ok()?;
         let (holder, kind) = match (from, kind.as_deref()) {
             (Dialect::Messages, None | Some("custom")) => (None, CallKind::Function),
@@ -95,7 +95,7 @@ impl<'a> Tool<'a> {
             (Dialect::Chat | Dialect::Ollama, _) => return None,
         };
         let inner = match holder {
-            Some(holder) => Object::parse(outer.get(holder)?.get()).ok()?,
+            Some(holder) => RawObject::parse(outer.get(holder)?.get()).ok()?,
             None => outer,
         };
         let shape = match (kind, from) {
@@ -112,7 +112,7 @@ impl<'a> Tool<'a> {
 
     /// Writes it for `to`; `None` when that one has no such tool.
     fn write(&self, to: Dialect) -> Option<String> {
-        let mut inner = Fields::default();
+        let mut inner = JsonFields::default();
         inner.say("name", &self.name);
         if let Some(description) = self.description {
             inner.put("description", description);
@@ -123,7 +123,7 @@ impl<'a> Tool<'a> {
         }
     }
 
-    fn write_function(&self, to: Dialect, mut inner: Fields) -> String {
+    fn write_function(&self, to: Dialect, mut inner: JsonFields) -> String {
         let strict = self.strict.filter(|_| matches!(to, Dialect::Chat | Dialect::Responses));
         match (to, self.shape) {
             (Dialect::Messages, shape) => inner.put("input_schema", shape.unwrap_or(NO_ARGUMENTS)),
@@ -139,7 +139,7 @@ impl<'a> Tool<'a> {
         held(to, "function", inner)
     }
 
-    fn write_custom(&self, to: Dialect, mut inner: Fields) -> Option<String> {
+    fn write_custom(&self, to: Dialect, mut inner: JsonFields) -> Option<String> {
         if !matches!(to, Dialect::Chat | Dialect::Responses) {
             return None;
         }
@@ -151,7 +151,7 @@ impl<'a> Tool<'a> {
 }
 
 /// Puts a tool's fields where `to` has them.
-fn held(to: Dialect, kind: &str, inner: Fields) -> String {
+fn held(to: Dialect, kind: &str, inner: JsonFields) -> String {
     match to {
         Dialect::Messages => inner.json(),
         Dialect::Responses => format!("{{\"type\":\"{kind}\",{}}}", inner.inner()),
@@ -161,14 +161,14 @@ fn held(to: Dialect, kind: &str, inner: Fields) -> String {
 
 /// A grammar stands in an object of its own in chat, and beside its type in responses.
 fn format_for(to: Dialect, format: &str) -> String {
-    let mut fields = Fields::of(format);
+    let mut fields = JsonFields::of(format);
     if fields.get("type") != Some(r#""grammar""#) {
         return format.to_owned();
     }
     match (to, fields.take("grammar")) {
         (Dialect::Responses, Some(grammar)) => fields.put_all(&grammar),
         (Dialect::Chat, None) => {
-            let mut grammar = Fields::default();
+            let mut grammar = JsonFields::default();
             for key in ["syntax", "definition"] {
                 fields.take(key).into_iter().for_each(|value| grammar.put(key, value));
             }
@@ -195,18 +195,18 @@ enum Choice {
 }
 
 /// The choice in `params` of `from`, when there is one that others know.
-fn read_choice(params: &Fields, from: Dialect) -> Option<Choice> {
+fn read_choice(params: &JsonFields, from: Dialect) -> Option<Choice> {
     let json = params.get("tool_choice").filter(|_| from != Dialect::Ollama)?;
     if let Ok(word) = serde_json::from_str::<String>(json) {
         return plain(&word);
     }
-    let object = Object::parse(json).ok()?;
+    let object = RawObject::parse(json).ok()?;
     let kind: String = object.read("type").ok()??;
-    let named = |object: &Object<'_>| object.read("name").ok().flatten().map(Choice::Named);
+    let named = |object: &RawObject<'_>| object.read("name").ok().flatten().map(Choice::Named);
     match (from, kind.as_str()) {
         (Dialect::Messages, "auto" | "any" | "none") => plain(&kind),
         (Dialect::Messages, "tool") | (Dialect::Responses, "function" | "custom") => named(&object),
-        (Dialect::Chat, "function" | "custom") => named(&Object::parse(object.get(&kind)?.get()).ok()?),
+        (Dialect::Chat, "function" | "custom") => named(&RawObject::parse(object.get(&kind)?.get()).ok()?),
         _ => None,
     }
 }
@@ -222,13 +222,13 @@ fn plain(word: &str) -> Option<Choice> {
 }
 
 /// Whether several calls may stand in one answer, when `params` say so.
-fn parallel(params: &Fields, from: Dialect) -> Option<bool> {
+fn parallel(params: &JsonFields, from: Dialect) -> Option<bool> {
     match from {
         Dialect::Chat | Dialect::Responses => {
             params.get("parallel_tool_calls").and_then(|json| json.parse().ok())
         }
         Dialect::Messages => {
-            let choice = Fields::of(params.get("tool_choice")?);
+            let choice = JsonFields::of(params.get("tool_choice")?);
             choice.get("disable_parallel_tool_use")?.parse().ok().map(|disabled: bool| !disabled)
         }
         Dialect::Ollama => None,
@@ -241,7 +241,7 @@ fn put_choice(
     parallel: Option<bool>,
     tools: &[Tool<'_>],
     to: Dialect,
-    out: &mut Fields,
+    out: &mut JsonFields,
 ) {
     if tools.is_empty() {
         return;
@@ -270,7 +270,7 @@ fn put_choice(
 }
 
 fn for_messages(choice: &Choice, parallel: Option<bool>) -> String {
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     match choice {
         Choice::Auto => fields.say("type", "auto"),
         Choice::None => fields.say("type", "none"),
@@ -295,7 +295,7 @@ fn for_openai(choice: &Choice, tools: &[Tool<'_>], to: Dialect) -> String {
     };
     let custom = tools.iter().any(|tool| tool.name == *name && tool.kind == CallKind::Custom);
     let kind = if custom { "custom" } else { "function" };
-    let mut inner = Fields::default();
+    let mut inner = JsonFields::default();
     inner.say("name", name);
     held(to, kind, inner)
 }
@@ -320,12 +320,12 @@ const SHARED: [(&str, &[Dialect]); 10] = [
 ];
 
 /// What of `params` in `from`'s words means the same to `to`, in `to`'s words.
-fn translated(setup: &Setup, params: &Fields, from: Dialect, to: Dialect) -> Fields {
+fn translated(setup: &Setup, params: &JsonFields, from: Dialect, to: Dialect) -> JsonFields {
     let inner = match from {
-        Dialect::Ollama => Fields::of(params.get("options").unwrap_or_default()),
+        Dialect::Ollama => JsonFields::of(params.get("options").unwrap_or_default()),
         _ => params.clone(),
     };
-    let mut out = Fields::default();
+    let mut out = JsonFields::default();
     for (key, who) in SHARED {
         if let Some(value) = inner.get(key).filter(|value| *value != "null")
             && who.contains(&from)
@@ -351,7 +351,7 @@ fn translated(setup: &Setup, params: &Fields, from: Dialect, to: Dialect) -> Fie
     out
 }
 
-fn write_choice(setup: &Setup, params: &Fields, from: Dialect, to: Dialect, out: &mut Fields) {
+fn write_choice(setup: &Setup, params: &JsonFields, from: Dialect, to: Dialect, out: &mut JsonFields) {
     let Some(raw) = &setup.tools else { return };
     let mut tools = read_all(raw.get(), from);
     tools.retain(|tool| tool.write(to).is_some());
@@ -376,7 +376,7 @@ fn stop_list(json: &str) -> Option<String> {
 }
 
 /// Anthropic's temperature ends at 1, and its newer models refuse `top_p` beside it.
-fn tame(out: &mut Fields) {
+fn tame(out: &mut JsonFields) {
     let Some(temperature) = out.get("temperature") else { return };
     if temperature.parse::<f64>().is_ok_and(|value| value > 1.0) {
         out.put("temperature", "1");

@@ -3,13 +3,13 @@
 //! Only what speaks of an error is taken. An answer that went well may talk about windows as much as it likes, and what
 //! a server echoes of the request (`input`, `messages`) is the user's text, not the server's.
 
-use super::words::{self, ANSWER_CAP, FIELD, Sense, sense};
+use super::words::{self, ANSWER_CAP, FIELD, WordSense, sense};
 use crate::listed;
 use serde_json::Value;
 
 /// What was found in a body.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ErrorText {
     /// Sentences for people, in the order they stand.
     pub(super) texts: Vec<String>,
     /// Words for programs: codes, types, reasons.
@@ -50,8 +50,8 @@ const REASONS: &str = "finish_reason stop_reason done_reason native_finish_reaso
 const FIELDS: &str = "param parameter loc field path pointer";
 
 /// Reads a body.
-pub(super) fn read(status: u16, body: &str) -> Said {
-    let mut said = Said::default();
+pub(super) fn read(status: u16, body: &str) -> ErrorText {
+    let mut said = ErrorText::default();
     let body = body.trim_start_matches('\u{feff}').trim();
     said.empty = body.is_empty();
     let scope = if status >= 400 { Scope::Error } else { Scope::Answer };
@@ -63,7 +63,7 @@ pub(super) fn read(status: u16, body: &str) -> Said {
     said
 }
 
-impl Said {
+impl ErrorText {
     /// A stream, or one JSON value on each line; false when it is neither.
     fn lines(&mut self, body: &str, scope: Scope) -> bool {
         let mut found = false;
@@ -198,7 +198,7 @@ fn untagged(text: &str) -> String {
 
 /// What a field holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Holds {
+pub(super) enum FieldContent {
     /// The conversation's text.
     Conversation,
     /// A size of its own: a count of tokens, the window, the room for an answer.
@@ -223,24 +223,24 @@ const BEFORE: &str = "invalid parameter param field property argument attribute 
 const BEHIND: &str = "string array str list parameter param field property argument";
 
 /// What the field at a path holds.
-pub(super) fn holds(path: &str) -> Holds {
+pub(super) fn holds(path: &str) -> FieldContent {
     let names: Vec<&str> = path
         .split(['.', '[', ']', '/', '#', '$'])
         .filter(|name| !name.is_empty() && !name.bytes().all(|b| b.is_ascii_digit()))
         .collect();
-    let Some((last, way)) = names.split_last() else { return Holds::Other };
+    let Some((last, way)) = names.split_last() else { return FieldContent::Other };
     if way.iter().any(|name| listed(ASIDE, &name.to_lowercase())) {
-        return Holds::Other;
+        return FieldContent::Other;
     }
     let pieces = words::split(last);
     let end = pieces.last().map_or("", |piece| piece.word());
-    let sized = |piece: &words::Piece| matches!(sense(piece), Sense::Window | Sense::Tokens);
+    let sized = |piece: &words::TextPiece| matches!(sense(piece), WordSense::Window | WordSense::Tokens);
     if listed(TEXTS, end) || *last == "input_ids" {
-        Holds::Conversation
+        FieldContent::Conversation
     } else if pieces.iter().any(|piece| piece.word() == ANSWER_CAP || sized(piece)) {
-        Holds::Size
+        FieldContent::Size
     } else {
-        Holds::Other
+        FieldContent::Other
     }
 }
 
@@ -271,9 +271,9 @@ pub(super) fn named(text: &str) -> Option<(usize, &str)> {
 pub(super) fn veiled(text: &str) -> String {
     let Some((at, path)) = named(text) else { return text.to_owned() };
     let word = match holds(path) {
-        Holds::Conversation => "message",
-        Holds::Other => FIELD,
-        Holds::Size => return text.to_owned(),
+        FieldContent::Conversation => "message",
+        FieldContent::Other => FIELD,
+        FieldContent::Size => return text.to_owned(),
     };
     format!("{}{word}{}", &text[..at], &text[at + path.len()..])
 }
@@ -324,13 +324,13 @@ mod field_tests {
     #[test]
     fn a_field_is_judged_by_the_last_word_of_its_name() {
         for path in ["messages[0].content", "system_prompt", "input", "#/inputText", "input[3].output"] {
-            assert_eq!(holds(path), Holds::Conversation, "{path}");
+            assert_eq!(holds(path), FieldContent::Conversation, "{path}");
         }
         for path in ["prompt_cache_key", "messages[2].name", "metadata.text", "tools", "prompt.id", ""] {
-            assert_eq!(holds(path), Holds::Other, "{path}");
+            assert_eq!(holds(path), FieldContent::Other, "{path}");
         }
         for path in ["max_tokens", "input_tokens", "n_ctx"] {
-            assert_eq!(holds(path), Holds::Size, "{path}");
+            assert_eq!(holds(path), FieldContent::Size, "{path}");
         }
     }
 

@@ -1,21 +1,21 @@
 //! The rules that make an overflow out of a sentence: a thing of size, and an excess.
 
-use super::sizes::Sizes;
-use super::words::{ANSWER_CAP, Piece, SCHEMA, Sense, sense};
+use super::sizes::OverflowSizes;
+use super::words::{ANSWER_CAP, SCHEMA, TextPiece, WordSense, sense};
 use crate::listed;
 
 /// A rule that held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Rule {
+pub(super) struct OverflowRule {
     /// Its name, for people.
     pub(super) name: &'static str,
     /// How much it can bear.
-    pub(super) weight: Weight,
+    pub(super) weight: RuleWeight,
 }
 
 /// How much a rule can bear.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Weight {
+pub(super) enum RuleWeight {
     /// Holds only where nothing speaks against it.
     Weak,
     /// Holds unless its own sentence speaks of something else.
@@ -43,48 +43,54 @@ const RULES: &[(&str, Holds)] = &[
 
 /// Words of one sentence, and what they amount to.
 struct Sentence<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [TextPiece],
     words: Vec<&'a str>,
 }
 
 /// The best rule that holds in a text.
-pub(super) fn judge(pieces: &[Piece], sizes: &Sizes) -> Option<Rule> {
+pub(super) fn judge(pieces: &[TextPiece], sizes: &OverflowSizes) -> Option<OverflowRule> {
     let sentences: Vec<Sentence<'_>> =
-        pieces.split(|piece| *piece == Piece::Stop).map(Sentence::new).collect();
+        pieces.split(|piece| *piece == TextPiece::Stop).map(Sentence::new).collect();
     let best = sentences.iter().filter_map(Sentence::rule).max_by_key(|rule| rule.weight);
-    if best.is_some_and(|rule| rule.weight == Weight::Strong) {
+    if best.is_some_and(|rule| rule.weight == RuleWeight::Strong) {
         return best;
     }
     let other = sentences.iter().any(Sentence::other);
     let about = sentences.iter().any(|s| s.window() || s.tokens() || (s.thing() && !other));
-    let written = !other && sentences.iter().any(|sentence| sentence.has(Sense::Input));
-    if written && Sizes::written(pieces).over() && by_words(pieces).is_none() {
-        return Some(Rule { name: "what was sent has more characters than allowed", weight: Weight::Strong });
+    let written = !other && sentences.iter().any(|sentence| sentence.has(WordSense::Input));
+    if written && OverflowSizes::written(pieces).over() && by_words(pieces).is_none() {
+        return Some(OverflowRule {
+            name: "what was sent has more characters than allowed",
+            weight: RuleWeight::Strong,
+        });
     }
     if sizes.over() && about && by_words(pieces).is_none() {
-        return Some(Rule { name: "what was sent is more than the limit", weight: Weight::Strong });
+        return Some(OverflowRule {
+            name: "what was sent is more than the limit",
+            weight: RuleWeight::Strong,
+        });
     }
     best
 }
 
 impl<'a> Sentence<'a> {
-    fn new(pieces: &'a [Piece]) -> Self {
-        Self { pieces, words: pieces.iter().map(Piece::word).collect() }
+    fn new(pieces: &'a [TextPiece]) -> Self {
+        Self { pieces, words: pieces.iter().map(TextPiece::word).collect() }
     }
 
-    fn rule(&self) -> Option<Rule> {
+    fn rule(&self) -> Option<OverflowRule> {
         let (name, _) = RULES.iter().find(|(_, holds)| holds(self))?;
         let clean = by_words(self.pieces).is_none() && *name != ADVICE;
-        Some(Rule { name, weight: if clean { Weight::Strong } else { Weight::Weak } })
+        Some(OverflowRule { name, weight: if clean { RuleWeight::Strong } else { RuleWeight::Weak } })
     }
 
-    fn has(&self, wanted: Sense) -> bool {
+    fn has(&self, wanted: WordSense) -> bool {
         self.pieces.iter().any(|piece| sense(piece) == wanted)
     }
 
     /// It speaks of something whose size is not the conversation's.
     fn other(&self) -> bool {
-        self.has(Sense::Other)
+        self.has(WordSense::Other)
     }
 
     /// One of the words of a list.
@@ -136,8 +142,8 @@ impl<'a> Sentence<'a> {
     /// «max_tokens must be at least 1, got -532»: the server took the prompt from the window, and less than nothing is
     /// left. A schema that dislikes the asker's own value names its bounds.
     fn no_answer(&self) -> bool {
-        self.has(Sense::AnswerCap)
-            && self.pieces.contains(&Piece::Negative)
+        self.has(WordSense::AnswerCap)
+            && self.pieces.contains(&TextPiece::Negative)
             && !self.any("integer expected range between")
     }
 
@@ -149,8 +155,10 @@ impl<'a> Sentence<'a> {
         (0..self.pieces.len()).any(|at| {
             let around = [at.checked_sub(1), Some(at + 1), Some(at + 2)];
             let near = around.into_iter().flatten().filter_map(|at| self.pieces.get(at));
-            sense(&self.pieces[at]) == Sense::Tokens
-                && !near.into_iter().any(|piece| matches!(sense(piece), Sense::Answer | Sense::AnswerCap))
+            sense(&self.pieces[at]) == WordSense::Tokens
+                && !near
+                    .into_iter()
+                    .any(|piece| matches!(sense(piece), WordSense::Answer | WordSense::AnswerCap))
                 && !self.asked_for(at)
         })
     }
@@ -161,7 +169,7 @@ impl<'a> Sentence<'a> {
             matches!(pair[0], "output" | "completion" | "response" | "reply")
                 && matches!(pair[1], "is" | "was" | "too" | "exceeds" | "exceeded" | "would" | "ist" | "est")
         };
-        !self.has(Sense::Input) && !self.has(Sense::Window) && self.words.windows(2).any(subject)
+        !self.has(WordSense::Input) && !self.has(WordSense::Window) && self.words.windows(2).any(subject)
     }
 
     /// «maximum tokens you requested», «maximum tokens value»: the answer's cap in plain words.
@@ -184,7 +192,7 @@ impl<'a> Sentence<'a> {
         let which = |at: usize| {
             self.words.get(at + 1).is_some_and(|word| matches!(*word, "id" | "key" | "identifier"))
         };
-        let named = move |at: &usize| sense(&self.pieces[*at]) == Sense::Input && !which(*at);
+        let named = move |at: &usize| sense(&self.pieces[*at]) == WordSense::Input && !which(*at);
         (0..self.words.len()).filter(named).map(|at| self.words[at])
     }
 
@@ -203,7 +211,7 @@ impl<'a> Sentence<'a> {
 
     /// The excess is the answer's own: it names the answer, and what is sent or the window not at all.
     fn answer_only(&self) -> bool {
-        let answer = self.has(Sense::AnswerCap) || self.has(Sense::Answer);
+        let answer = self.has(WordSense::AnswerCap) || self.has(WordSense::Answer);
         answer && !self.window() && !self.thing() && !self.tokens()
     }
 
@@ -214,23 +222,24 @@ impl<'a> Sentence<'a> {
             let reach = &self.pieces[at..(at + 9).min(self.pieces.len())];
             self.words[at] == "than"
                 && listed(comparative, self.words[at - 1])
-                && reach
-                    .iter()
-                    .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window | Sense::Tokens))
+                && reach.iter().any(|piece| {
+                    matches!(sense(piece), WordSense::Cap | WordSense::Window | WordSense::Tokens)
+                })
         }) || self.less()
     }
 
     /// «the window is smaller than the prompt».
     fn less(&self) -> bool {
-        let capped =
-            |words: &[Piece]| words.iter().any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window));
+        let capped = |words: &[TextPiece]| {
+            words.iter().any(|piece| matches!(sense(piece), WordSense::Cap | WordSense::Window))
+        };
         (1..self.words.len()).any(|at| {
             let reach = &self.pieces[at..(at + 5).min(self.pieces.len())];
             self.words[at] == "than"
                 && matches!(self.words[at - 1], "smaller" | "less" | "shorter" | "lower")
                 && capped(&self.pieces[..at])
                 && !capped(reach)
-                && reach.iter().any(|piece| sense(piece) == Sense::Input)
+                && reach.iter().any(|piece| sense(piece) == WordSense::Input)
         })
     }
 
@@ -239,15 +248,16 @@ impl<'a> Sentence<'a> {
         let verbs = "reached hit over above beyond past outside";
         (0..self.words.len()).filter(|at| listed(verbs, self.words[*at])).any(|at| {
             let near = &self.pieces[at.saturating_sub(4)..(at + 5).min(self.pieces.len())];
-            near.iter()
-                .any(|piece| matches!(sense(piece), Sense::Cap | Sense::Window) && piece.word() != "over")
+            near.iter().any(|piece| {
+                matches!(sense(piece), WordSense::Cap | WordSense::Window) && piece.word() != "over"
+            })
         })
     }
 
     /// `9000 > 8192`, `n_keep (9) >= n_ctx (7)`.
     fn shown(&self) -> bool {
         self.pieces.iter().any(|piece| piece.is('>') || piece.is('g'))
-            && self.pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count() >= 2
+            && self.pieces.iter().filter(|piece| matches!(piece, TextPiece::Number(_))).count() >= 2
     }
 
     /// «must have less than 1024 tokens», «range of input length should be [1, 30720]».
@@ -255,7 +265,7 @@ impl<'a> Sentence<'a> {
         let duty = self.any("must should can cannot may expected ensure");
         let bound = self.any("less fewer smaller shorter lower most within between under below range")
             || self.pieces.iter().any(|piece| piece.is('l'));
-        let size = self.any("length size") || self.has(Sense::Tokens) || self.has(Sense::Bytes);
+        let size = self.any("length size") || self.has(WordSense::Tokens) || self.has(WordSense::Bytes);
         duty && bound && size && !self.cap_only()
     }
 
@@ -290,8 +300,8 @@ impl<'a> Sentence<'a> {
     fn payload(&self) -> bool {
         let named =
             self.any("request payload body entity content") || self.sent().next().is_some() || self.length();
-        let sized = self.any("size length large big long") || self.has(Sense::Bytes);
-        named && sized && !self.has(Sense::Answer) && !self.has(Sense::AnswerCap) && self.past()
+        let sized = self.any("size length large big long") || self.has(WordSense::Bytes);
+        named && sized && !self.has(WordSense::Answer) && !self.has(WordSense::AnswerCap) && self.past()
     }
 
     /// A length that is not said to be that of anything else.
@@ -305,7 +315,7 @@ impl<'a> Sentence<'a> {
         let verbs = "reduce reducing shorten shortening decrease shorter truncate trim compress";
         (0..self.words.len()).filter(|at| listed(verbs, self.words[*at])).any(|at| {
             let reach = &self.pieces[at..(at + 8).min(self.pieces.len())];
-            reach.iter().any(|piece| sense(piece) == Sense::Input || piece.word() == "context")
+            reach.iter().any(|piece| sense(piece) == WordSense::Input || piece.word() == "context")
         })
     }
 }
@@ -319,15 +329,17 @@ fn is_big(word: &str) -> bool {
 }
 
 /// A schema's complaint about one string or one list; only its field says whether that is the conversation.
-pub(super) fn of_schema(pieces: &[Piece]) -> bool {
-    let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
+pub(super) fn of_schema(pieces: &[TextPiece]) -> bool {
+    let words: Vec<&str> = pieces.iter().map(TextPiece::word).collect();
     let kinds = "string array str list";
     let complaint = words.windows(3).any(|three| {
         listed(kinds, three[0])
             && matches!(three[1..], ["too", "long" | "large"] | ["above", "max"] | ["should", "have"])
     });
     complaint
-        && !pieces.iter().any(|piece| matches!(sense(piece), Sense::Input | Sense::Window | Sense::Tokens))
+        && !pieces
+            .iter()
+            .any(|piece| matches!(sense(piece), WordSense::Input | WordSense::Window | WordSense::Tokens))
 }
 
 // What an answer is instead: a rate, a time-out, a closed door.
@@ -345,8 +357,8 @@ pub(super) fn by_status(status: u16) -> Option<&'static str> {
 }
 
 /// What words say it is instead of an overflow.
-pub(super) fn by_words(pieces: &[Piece]) -> Option<&'static str> {
-    let words: Vec<&str> = pieces.iter().map(Piece::word).collect();
+pub(super) fn by_words(pieces: &[TextPiece]) -> Option<&'static str> {
+    let words: Vec<&str> = pieces.iter().map(TextPiece::word).collect();
     (0..words.len())
         .find_map(|at| {
             let next = words.get(at + 1).copied().unwrap_or("");
@@ -411,11 +423,11 @@ fn door(word: &str, next: &str) -> Option<&'static str> {
 }
 
 /// «try again in 4 s», «retry after 10».
-fn retry(pieces: &[Piece], at: usize) -> Option<&'static str> {
-    let words: Vec<&str> = pieces[at..].iter().take(3).map(Piece::word).collect();
+fn retry(pieces: &[TextPiece], at: usize) -> Option<&'static str> {
+    let words: Vec<&str> = pieces[at..].iter().take(3).map(TextPiece::word).collect();
     let waits =
         matches!(words[..], ["try", "again", "in"] | ["retry", "in" | "after", ..] | ["again", "later", ..]);
-    let soon = pieces[at..].iter().take(5).any(|piece| matches!(piece, Piece::Number(_)));
+    let soon = pieces[at..].iter().take(5).any(|piece| matches!(piece, TextPiece::Number(_)));
     (waits && (soon || words[0] == "again")).then_some("it asks to wait")
 }
 
@@ -436,9 +448,9 @@ fn rules_of_speech(words: &[&str], at: usize) -> Option<&'static str> {
 }
 
 /// «batch size exceeded», «512 inputs», «too many inputs»: so many at once, not so long a one.
-fn many(pieces: &[Piece]) -> Option<&'static str> {
-    let sized = |piece: &Piece| {
-        matches!(sense(piece), Sense::Tokens | Sense::Bytes | Sense::AnswerCap)
+fn many(pieces: &[TextPiece]) -> Option<&'static str> {
+    let sized = |piece: &TextPiece| {
+        matches!(sense(piece), WordSense::Tokens | WordSense::Bytes | WordSense::AnswerCap)
             || matches!(piece.word(), "context" | "ctx" | "long" | "length")
     };
     if pieces.iter().any(sized) {
@@ -450,10 +462,11 @@ fn many(pieces: &[Piece]) -> Option<&'static str> {
             pieces[at].word(),
             "inputs" | "texts" | "prompts" | "documents" | "queries" | "sentences" | "items"
         );
-        let many = before(1).is_some_and(|piece| matches!(piece, Piece::Number(_)) || piece.word() == "many")
+        let many = before(1)
+            .is_some_and(|piece| matches!(piece, TextPiece::Number(_)) || piece.word() == "many")
             || (before(1).is_some_and(|piece| piece.word() == "of")
                 && before(2).is_some_and(|piece| piece.word() == "number"));
-        let next = pieces.get(at + 1).map_or("", Piece::word);
+        let next = pieces.get(at + 1).map_or("", TextPiece::word);
         let batch = pieces[at].word() == "batch" && matches!(next, "size" | "limit" | "count");
         let told = before(1).is_some_and(|piece| matches!(piece.word(), "physical" | "current"));
         (plural && many) || (batch && !told)

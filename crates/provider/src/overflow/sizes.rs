@@ -4,12 +4,12 @@
 //! numbers (`A > B`, `A + B > C`) say more than words. Characters and bytes are sizes, too, but not in tokens, so they are
 //! left out; so is any number that belongs to something else (a status, an id, a count of images).
 
-use super::words::{FIELD, Piece, SCHEMA, Sense, sense};
+use super::words::{FIELD, SCHEMA, TextPiece, WordSense, sense};
 use crate::listed;
 
 /// The numbers of a text, by what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Sizes {
+pub(super) struct OverflowSizes {
     /// The limit.
     pub(super) limit: Option<u64>,
     /// What was sent, or sent and asked for together, whichever the text names first.
@@ -47,24 +47,24 @@ const LABELS: &str = "· code status id line port http error version column no r
 /// More than any window; an id or a time.
 const LARGEST: u64 = 1_000_000_000;
 
-impl Sizes {
+impl OverflowSizes {
     /// Reads the numbers of a text that count tokens.
-    pub(super) fn read(pieces: &[Piece]) -> Self {
-        let tokens = pieces.iter().any(|piece| sense(piece) == Sense::Tokens);
+    pub(super) fn read(pieces: &[TextPiece]) -> Self {
+        let tokens = pieces.iter().any(|piece| sense(piece) == WordSense::Tokens);
         let bytes = pieces.iter().any(counts_bytes);
         Self::counted(pieces, |unit| unit == Unit::Tokens || (unit == Unit::None && (tokens || !bytes)))
     }
 
     /// Reads the numbers of a text that count characters or bytes.
-    pub(super) fn written(pieces: &[Piece]) -> Self {
+    pub(super) fn written(pieces: &[TextPiece]) -> Self {
         Self::counted(pieces, |unit| unit == Unit::Bytes)
     }
 
-    fn counted(pieces: &[Piece], wanted: impl Fn(Unit) -> bool) -> Self {
+    fn counted(pieces: &[TextPiece], wanted: impl Fn(Unit) -> bool) -> Self {
         let mut found: Vec<(u64, Option<Role>)> = Vec::new();
         let signs = by_signs(pieces);
         for (at, piece) in pieces.iter().enumerate() {
-            let Piece::Number(n) = piece else { continue };
+            let TextPiece::Number(n) = piece else { continue };
             let unit = unit(pieces, at);
             if *n == 0 || *n > LARGEST || !wanted(unit) {
                 continue;
@@ -117,20 +117,20 @@ impl Sizes {
 }
 
 /// True when a text counts messages, not what is in them.
-pub(super) fn counts_messages(pieces: &[Piece]) -> bool {
-    let counted = |pair: &[Piece]| {
+pub(super) fn counts_messages(pieces: &[TextPiece]) -> bool {
+    let counted = |pair: &[TextPiece]| {
         matches!(pair[1].word(), "messages" | "turns")
-            && (matches!(pair[0], Piece::Number(_)) || matches!(pair[0].word(), "many"))
+            && (matches!(pair[0], TextPiece::Number(_)) || matches!(pair[0].word(), "many"))
     };
-    let number = |three: &[Piece]| {
+    let number = |three: &[TextPiece]| {
         matches!([three[0].word(), three[1].word(), three[2].word()], ["number", "of", "messages" | "turns"])
     };
     (pieces.windows(2).any(counted) || pieces.windows(3).any(number))
-        && !pieces.iter().any(|piece| sense(piece) == Sense::Tokens)
+        && !pieces.iter().any(|piece| sense(piece) == WordSense::Tokens)
 }
 
-fn counts_bytes(piece: &Piece) -> bool {
-    sense(piece) == Sense::Bytes
+fn counts_bytes(piece: &TextPiece) -> bool {
+    sense(piece) == WordSense::Bytes
         || matches!(piece.word(), SCHEMA | "string" | "array" | "payload" | "body" | "entity" | "items")
 }
 
@@ -143,10 +143,11 @@ enum Unit {
 }
 
 /// What the number at `at` counts.
-fn unit(pieces: &[Piece], at: usize) -> Unit {
-    let label = pieces[..at].iter().rev().find(|piece| !matches!(piece, Piece::Sign(':' | '=' | '(' | '-')));
-    let label = label.map_or("", Piece::word);
-    let opens = at <= 1 && matches!(pieces[at], Piece::Number(400..=599));
+fn unit(pieces: &[TextPiece], at: usize) -> Unit {
+    let label =
+        pieces[..at].iter().rev().find(|piece| !matches!(piece, TextPiece::Sign(':' | '=' | '(' | '-')));
+    let label = label.map_or("", TextPiece::word);
+    let opens = at <= 1 && matches!(pieces[at], TextPiece::Number(400..=599));
     let counted = label == SCHEMA || label == "actual" && pieces.iter().any(|piece| piece.word() == SCHEMA);
     if opens || counted || label == FIELD || listed(LABELS, label) || nameless(pieces, at) {
         return Unit::Other;
@@ -154,12 +155,14 @@ fn unit(pieces: &[Piece], at: usize) -> Unit {
     // «8192 input tokens», «40 MB», «8192 of text»
     for piece in pieces[at + 1..].iter().take(3) {
         match (sense(piece), piece) {
-            (Sense::Tokens, _) => return Unit::Tokens,
-            (Sense::Bytes, _) => return Unit::Bytes,
-            (Sense::Other, _) | (_, Piece::Sign('%')) => return Unit::Other,
-            (_, Piece::Word(word)) if matches!(word.as_str(), "s" | "m" | "h" | "min") => return Unit::Other,
-            (_, Piece::Word(word)) if matches!(word.as_str(), "個" | "in" | "of") => return Unit::None,
-            (_, Piece::Word(_)) => {}
+            (WordSense::Tokens, _) => return Unit::Tokens,
+            (WordSense::Bytes, _) => return Unit::Bytes,
+            (WordSense::Other, _) | (_, TextPiece::Sign('%')) => return Unit::Other,
+            (_, TextPiece::Word(word)) if matches!(word.as_str(), "s" | "m" | "h" | "min") => {
+                return Unit::Other;
+            }
+            (_, TextPiece::Word(word)) if matches!(word.as_str(), "個" | "in" | "of") => return Unit::None,
+            (_, TextPiece::Word(_)) => {}
             _ => return Unit::None,
         }
     }
@@ -167,27 +170,27 @@ fn unit(pieces: &[Piece], at: usize) -> Unit {
 }
 
 /// `shard=4`: a value whose name says nothing about a size.
-fn nameless(pieces: &[Piece], at: usize) -> bool {
+fn nameless(pieces: &[TextPiece], at: usize) -> bool {
     if at == 0 || !pieces[at - 1].is('=') {
         return false;
     }
-    let name = pieces[..at - 1].iter().rev().take_while(|piece| matches!(piece, Piece::Word(_)));
-    let sized = |piece: &Piece| {
-        !matches!(sense(piece), Sense::Plain | Sense::Other | Sense::Turn)
+    let name = pieces[..at - 1].iter().rev().take_while(|piece| matches!(piece, TextPiece::Word(_)));
+    let sized = |piece: &TextPiece| {
+        !matches!(sense(piece), WordSense::Plain | WordSense::Other | WordSense::Turn)
             || matches!(piece.word(), "size" | "length" | "len" | "count" | "number" | "value" | "sum")
     };
     !name.into_iter().any(sized)
 }
 
 /// Roles that signs between numbers give.
-fn by_signs(pieces: &[Piece]) -> Vec<(usize, Role)> {
+fn by_signs(pieces: &[TextPiece]) -> Vec<(usize, Role)> {
     let numbers: Vec<usize> =
-        (0..pieces.len()).filter(|at| matches!(pieces[*at], Piece::Number(_))).collect();
+        (0..pieces.len()).filter(|at| matches!(pieces[*at], TextPiece::Number(_))).collect();
     let between = |a: usize, b: usize| &pieces[a + 1..b];
     let mut roles = Vec::new();
     for pair in numbers.windows(2) {
         let gap = between(pair[0], pair[1]);
-        if gap.len() > 7 || gap.contains(&Piece::Stop) {
+        if gap.len() > 7 || gap.contains(&TextPiece::Stop) {
             continue;
         }
         let has = |signs: &[char]| gap.iter().any(|piece| signs.iter().any(|sign| piece.is(*sign)));
@@ -195,7 +198,7 @@ fn by_signs(pieces: &[Piece]) -> Vec<(usize, Role)> {
             roles.extend([(pair[0], Role::Total), (pair[1], Role::Limit)]);
         } else if has(&['<', 'l']) {
             roles.extend([(pair[0], Role::Limit), (pair[1], Role::Total)]);
-        } else if gap == [Piece::Sign('/')] {
+        } else if gap == [TextPiece::Sign('/')] {
             roles.extend([(pair[0], Role::Total), (pair[1], Role::Limit)]);
         } else if gap.first().is_some_and(|piece| piece.is(',')) && bracketed(pieces, pair[0]) {
             roles.extend([(pair[0], Role::Least), (pair[1], Role::Limit)]);
@@ -206,7 +209,7 @@ fn by_signs(pieces: &[Piece]) -> Vec<(usize, Role)> {
 }
 
 /// `A + B > C`: the input, the answer, the limit.
-fn sums(pieces: &[Piece], numbers: &[usize], roles: &mut Vec<(usize, Role)>) {
+fn sums(pieces: &[TextPiece], numbers: &[usize], roles: &mut Vec<(usize, Role)>) {
     for triple in numbers.windows(3) {
         let plus = pieces[triple[0] + 1..triple[1]].iter().any(|piece| piece.is('+'));
         let past = roles.contains(&(triple[2], Role::Limit)) && roles.contains(&(triple[1], Role::Total));
@@ -218,11 +221,11 @@ fn sums(pieces: &[Piece], numbers: &[usize], roles: &mut Vec<(usize, Role)>) {
 }
 
 /// `[1, 8192]`, a range.
-fn bracketed(pieces: &[Piece], at: usize) -> bool {
+fn bracketed(pieces: &[TextPiece], at: usize) -> bool {
     at > 0 && pieces[at - 1].is('[') && pieces.get(at + 3).is_some_and(|piece| piece.is(']'))
 }
 
-fn role(pieces: &[Piece], at: usize) -> Option<Role> {
+fn role(pieces: &[TextPiece], at: usize) -> Option<Role> {
     if parted(&pieces[at + 1..]) {
         return Some(Role::Total);
     }
@@ -243,45 +246,47 @@ fn role(pieces: &[Piece], at: usize) -> Option<Role> {
 }
 
 /// «the window of 8192 tokens was exceeded»: it is what was exceeded, not what exceeds.
-fn passive(rest: &[Piece]) -> bool {
-    let sentence = rest.split(|piece| *piece == Piece::Stop).next().unwrap_or(rest);
+fn passive(rest: &[TextPiece]) -> bool {
+    let sentence = rest.split(|piece| *piece == TextPiece::Stop).next().unwrap_or(rest);
     let behind = sentence.iter().position(|piece| piece.word() == "exceeded").map(|at| &sentence[at + 1..]);
-    let names = |piece: &Piece| {
-        matches!(piece, Piece::Number(_)) || matches!(sense(piece), Sense::Cap | Sense::Window)
+    let names = |piece: &TextPiece| {
+        matches!(piece, TextPiece::Number(_)) || matches!(sense(piece), WordSense::Cap | WordSense::Window)
     };
-    let by = |behind: &[Piece]| behind.first().is_some_and(|piece| piece.word() == "by");
+    let by = |behind: &[TextPiece]| behind.first().is_some_and(|piece| piece.word() == "by");
     behind.is_some_and(|behind| by(behind) || !behind.iter().take_while(|piece| !piece.is(',')).any(names))
 }
 
 /// `a=1 b=2`: both have a name before them, so what stands between them belongs to the second.
-fn labelled(pieces: &[Piece], at: usize) -> bool {
+fn labelled(pieces: &[TextPiece], at: usize) -> bool {
     let sign = |at: usize| at > 0 && (pieces[at - 1].is('=') || pieces[at - 1].is(':'));
-    let next = pieces[at + 1..].iter().position(|piece| matches!(piece, Piece::Number(_)));
+    let next = pieces[at + 1..].iter().position(|piece| matches!(piece, TextPiece::Number(_)));
     sign(at) && next.is_some_and(|next| sign(at + 1 + next))
 }
 
 /// True when a verb right before the number says that there is so much.
-fn told(pieces: &[Piece], at: usize) -> bool {
-    at > 0 && sense(&pieces[at - 1]) == Sense::Tells
+fn told(pieces: &[TextPiece], at: usize) -> bool {
+    at > 0 && sense(&pieces[at - 1]) == WordSense::Tells
 }
 
 /// `inputs + max_new_tokens must be <= C. Given: A inputs and B max_new_tokens`: the sum is judged, not A.
-fn given(pieces: &[Piece], at: usize) -> bool {
+fn given(pieces: &[TextPiece], at: usize) -> bool {
     let before = &pieces[..at];
-    let label = before.iter().rev().find(|piece| !piece.is(':')).map_or("", Piece::word);
+    let label = before.iter().rev().find(|piece| !piece.is(':')).map_or("", TextPiece::word);
     label == "given" && before.iter().any(|piece| piece.is('+'))
 }
 
 /// What the words before the number say of it.
-fn left(pieces: &[Piece], at: usize) -> Option<Role> {
-    let start = pieces[..at].iter().rposition(|piece| matches!(piece, Piece::Number(_) | Piece::Stop));
+fn left(pieces: &[TextPiece], at: usize) -> Option<Role> {
+    let start =
+        pieces[..at].iter().rposition(|piece| matches!(piece, TextPiece::Number(_) | TextPiece::Stop));
     let before = &pieces[start.map_or(0, |start| start + 1)..at];
     let (mut hint, mut labelled): (Option<Role>, bool) = (None, false);
     if before.last().is_some_and(|piece| piece.is('g')) {
         return Some(Role::Least);
     }
     for (back, piece) in before.iter().enumerate().rev() {
-        let nearest = before[back + 1..].iter().all(|piece| matches!(piece, Piece::Sign(':' | '(' | '=')));
+        let nearest =
+            before[back + 1..].iter().all(|piece| matches!(piece, TextPiece::Sign(':' | '(' | '=')));
         let apart = nearest && !before[back + 1..].is_empty();
         match (sense(piece), piece.word()) {
             (_, "minimum") if nearest => return Some(Role::Least),
@@ -294,28 +299,28 @@ fn left(pieces: &[Piece], at: usize) -> Option<Role> {
             (_, "large" | "long" | "big" | "many") if too(before, back) => {
                 return Some(too_much(before, back, hint));
             }
-            (Sense::Answer, _) => hint = Some(hint.unwrap_or(Role::Output)),
-            (Sense::AnswerCap, _) if hint.is_none() => hint = Some(Role::Output),
+            (WordSense::Answer, _) => hint = Some(hint.unwrap_or(Role::Output)),
+            (WordSense::AnswerCap, _) if hint.is_none() => hint = Some(Role::Output),
             // «limit exceeded: 9000» names what there is, «exceeded 8192» what there may be
-            (Sense::Past, "exceeded") if apart => hint = Some(hint.unwrap_or(Role::Total)),
-            (Sense::Past, _) if hint == Some(Role::Output) && !caps(&before[back..]) => return hint,
-            (Sense::Past, "than") if hint == Some(Role::Input) && fewer(before, back) => return hint,
-            (Sense::Past, _) => return Some(Role::Limit),
-            (Sense::Tokens, _) if apart && hint.is_none() => labelled = true,
-            (Sense::Turn, "and") if hint == Some(Role::Output) && summed(&before[..=back]) => {
+            (WordSense::Past, "exceeded") if apart => hint = Some(hint.unwrap_or(Role::Total)),
+            (WordSense::Past, _) if hint == Some(Role::Output) && !caps(&before[back..]) => return hint,
+            (WordSense::Past, "than") if hint == Some(Role::Input) && fewer(before, back) => return hint,
+            (WordSense::Past, _) => return Some(Role::Limit),
+            (WordSense::Tokens, _) if apart && hint.is_none() => labelled = true,
+            (WordSense::Turn, "and") if hint == Some(Role::Output) && summed(&before[..=back]) => {
                 return Some(Role::Total);
             }
-            (Sense::Cap, _) if hint == Some(Role::Output) && !summed(&before[..back]) => {
+            (WordSense::Cap, _) if hint == Some(Role::Output) && !summed(&before[..back]) => {
                 return Some(Role::AnswerLimit);
             }
-            (Sense::Cap, _) if hint == Some(Role::Output) => return Some(Role::Total),
-            (Sense::Cap, _) => return Some(Role::Limit),
-            (Sense::Tells, _) if hint == Some(Role::Window) => return hint,
-            (Sense::Tells, "total") if capped(before, back) => return Some(Role::Limit),
-            (Sense::Tells, _) => return Some(told_as(hint)),
-            (Sense::Window, _) => hint = Some(hint.unwrap_or(Role::Window)),
-            (Sense::Input, _) => hint = Some(hint.unwrap_or(Role::Input)),
-            (Sense::Turn, "but" | "while" | "whereas" | "however" | "so") if hint.is_some() => break,
+            (WordSense::Cap, _) if hint == Some(Role::Output) => return Some(Role::Total),
+            (WordSense::Cap, _) => return Some(Role::Limit),
+            (WordSense::Tells, _) if hint == Some(Role::Window) => return hint,
+            (WordSense::Tells, "total") if capped(before, back) => return Some(Role::Limit),
+            (WordSense::Tells, _) => return Some(told_as(hint)),
+            (WordSense::Window, _) => hint = Some(hint.unwrap_or(Role::Window)),
+            (WordSense::Input, _) => hint = Some(hint.unwrap_or(Role::Input)),
+            (WordSense::Turn, "but" | "while" | "whereas" | "however" | "so") if hint.is_some() => break,
             (_, "first") => hint = Some(hint.unwrap_or(Role::Total)),
             _ if piece.is('+') && hint == Some(Role::Output) && summed(&before[..=back]) => {
                 return Some(Role::Total);
@@ -328,18 +333,18 @@ fn left(pieces: &[Piece], at: usize) -> Option<Role> {
 }
 
 /// True when the excess is over a parameter: «exceeds max_tokens 8192» names a limit.
-fn caps(words: &[Piece]) -> bool {
-    words.iter().any(|piece| sense(piece) == Sense::AnswerCap)
+fn caps(words: &[TextPiece]) -> bool {
+    words.iter().any(|piece| sense(piece) == WordSense::AnswerCap)
 }
 
 /// True when what was sent stands before: «input and maximum output tokens (9100)» is both.
-fn summed(before: &[Piece]) -> bool {
+fn summed(before: &[TextPiece]) -> bool {
     let ends = before.last().is_some_and(|piece| matches!(piece.word(), "and" | "plus") || piece.is('+'));
-    ends && before.iter().any(|piece| sense(piece) == Sense::Input)
+    ends && before.iter().any(|piece| sense(piece) == WordSense::Input)
 }
 
 /// «smaller than the prompt (9000)».
-fn fewer(before: &[Piece], at: usize) -> bool {
+fn fewer(before: &[TextPiece], at: usize) -> bool {
     at > 0 && matches!(before[at - 1].word(), "smaller" | "less" | "fewer" | "shorter" | "lower")
 }
 
@@ -352,35 +357,35 @@ fn told_as(hint: Option<Role>) -> Role {
 }
 
 /// «maximum total».
-fn capped(before: &[Piece], at: usize) -> bool {
+fn capped(before: &[TextPiece], at: usize) -> bool {
     at > 0 && matches!(before[at - 1].word(), "max" | "maximum")
 }
 
 /// «must be at least 1».
-fn least(before: &[Piece], at: usize) -> bool {
+fn least(before: &[TextPiece], at: usize) -> bool {
     at > 1 && before[at - 1].word() == "at" && before[at - 2].word() == "be"
 }
 
 /// «is not large enough to», «is too small for», «cannot»: what follows did not find room.
-fn lacking(before: &[Piece]) -> bool {
+fn lacking(before: &[TextPiece]) -> bool {
     let words: Vec<&str> =
-        before.iter().rev().take_while(|piece| **piece != Piece::Stop).map(Piece::word).collect();
+        before.iter().rev().take_while(|piece| **piece != TextPiece::Stop).map(TextPiece::word).collect();
     let any = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
     let verb = words.iter().take(6).any(|word| matches!(*word, "cannot" | "unable" | "insufficient"));
     verb || (any(&["not", "isn"]) && any(&["enough"])) || (any(&["too"]) && any(&["small", "short"]))
 }
 
-fn too(before: &[Piece], at: usize) -> bool {
+fn too(before: &[TextPiece], at: usize) -> bool {
     at > 0 && before[at - 1].word() == "too"
 }
 
 /// «too long: N» names what there is; «too large for a model with N» what there may be; `max_tokens` may be what is
 /// too large.
-fn too_much(before: &[Piece], at: usize, hint: Option<Role>) -> Role {
+fn too_much(before: &[TextPiece], at: usize, hint: Option<Role>) -> Role {
     if before[at + 1..].iter().any(|piece| piece.word() == "for") {
         return Role::Limit;
     }
-    let answer = |piece: &Piece| sense(piece) == Sense::AnswerCap;
+    let answer = |piece: &TextPiece| sense(piece) == WordSense::AnswerCap;
     if hint == Some(Role::Output) || before[..at].iter().any(answer) {
         return Role::Output;
     }
@@ -388,36 +393,43 @@ fn too_much(before: &[Piece], at: usize, hint: Option<Role>) -> Role {
 }
 
 /// What the words behind the number say of it.
-fn right(pieces: &[Piece], at: usize) -> Option<Role> {
+fn right(pieces: &[TextPiece], at: usize) -> Option<Role> {
     let mut hint = None;
     let (mut past_unit, mut closed) = (false, false);
     for (i, piece) in pieces[at + 1..].iter().enumerate() {
         match (sense(piece), piece) {
-            (_, Piece::Number(_) | Piece::Stop | Piece::Sign('(' | ',' | '-' | '/')) => break,
-            (Sense::Turn, _) => break,
-            (_, Piece::Sign(')')) => closed = true,
+            (_, TextPiece::Number(_) | TextPiece::Stop | TextPiece::Sign('(' | ',' | '-' | '/')) => break,
+            (WordSense::Turn, _) => break,
+            (_, TextPiece::Sign(')')) => closed = true,
             // «(9000) maximum context length (8192)»: what stands behind the bracket belongs to the next number
-            (Sense::Cap | Sense::Window | Sense::Answer | Sense::AnswerCap | Sense::Input, _) if closed => {
+            (
+                WordSense::Cap
+                | WordSense::Window
+                | WordSense::Answer
+                | WordSense::AnswerCap
+                | WordSense::Input,
+                _,
+            ) if closed => {
                 break;
             }
             _ if hint != Some(Role::Input) && small(&pieces[at + 1 + i..]) => return Some(Role::Limit),
-            (_, Piece::Word(word)) if matches!(word.as_str(), "not" | "cannot" | "doesn") => {
+            (_, TextPiece::Word(word)) if matches!(word.as_str(), "not" | "cannot" | "doesn") => {
                 return hint.or(Some(Role::Total));
             }
-            (Sense::Answer | Sense::AnswerCap, _) if hint.is_none() => return Some(Role::Output),
-            (_, Piece::Word(word)) if word == "beyondthat" => return Some(Role::Limit),
-            (_, Piece::Word(word)) if word == "orless" => return Some(Role::Limit),
-            (_, Piece::Word(word))
+            (WordSense::Answer | WordSense::AnswerCap, _) if hint.is_none() => return Some(Role::Output),
+            (_, TextPiece::Word(word)) if word == "beyondthat" => return Some(Role::Limit),
+            (_, TextPiece::Word(word)) if word == "orless" => return Some(Role::Limit),
+            (_, TextPiece::Word(word))
                 if i <= 1 && past_unit && matches!(word.as_str(), "over" | "too" | "beyond") =>
             {
                 return Some(excess_or_total(&pieces[at + 1 + i..]));
             }
-            (Sense::Past, _) => return hint.or(Some(Role::Total)),
-            (Sense::Cap, _) => return Some(Role::Limit),
-            (Sense::Window, _) if hint.is_none() => hint = Some(Role::Window),
-            (Sense::Input, _) => hint = hint.or(Some(Role::Input)),
-            (Sense::Tells, _) => return hint.or(Some(Role::Total)),
-            (Sense::Tokens, _) => past_unit = true,
+            (WordSense::Past, _) => return hint.or(Some(Role::Total)),
+            (WordSense::Cap, _) => return Some(Role::Limit),
+            (WordSense::Window, _) if hint.is_none() => hint = Some(Role::Window),
+            (WordSense::Input, _) => hint = hint.or(Some(Role::Input)),
+            (WordSense::Tells, _) => return hint.or(Some(Role::Total)),
+            (WordSense::Tokens, _) => past_unit = true,
             _ => {}
         }
     }
@@ -425,8 +437,8 @@ fn right(pieces: &[Piece], at: usize) -> Option<Role> {
 }
 
 /// «is not large enough», «is too small», «is insufficient», «cannot hold»: said of the window.
-fn small(rest: &[Piece]) -> bool {
-    let words: Vec<&str> = rest.iter().take(3).map(Piece::word).collect();
+fn small(rest: &[TextPiece]) -> bool {
+    let words: Vec<&str> = rest.iter().take(3).map(TextPiece::word).collect();
     matches!(
         words[..],
         ["not" | "isn", "enough", ..]
@@ -438,18 +450,18 @@ fn small(rest: &[Piece]) -> bool {
 }
 
 /// «9001 of at most 8192»: a limit with a number of its own follows.
-fn parted(rest: &[Piece]) -> bool {
+fn parted(rest: &[TextPiece]) -> bool {
     if rest.first().is_none_or(|piece| piece.word() != "of") {
         return false;
     }
     let near = &rest[..rest.len().min(4)];
-    let number = near.iter().position(|piece| matches!(piece, Piece::Number(_)));
-    number.is_some_and(|number| near[..number].iter().any(|piece| sense(piece) == Sense::Cap))
+    let number = near.iter().position(|piece| matches!(piece, TextPiece::Number(_)));
+    number.is_some_and(|number| near[..number].iter().any(|piece| sense(piece) == WordSense::Cap))
 }
 
 /// «1500 tokens over the limit» is a difference; «9000 tokens too long» may be either and is left to be the whole.
-fn excess_or_total(rest: &[Piece]) -> Role {
-    match rest.first().map_or("", Piece::word) {
+fn excess_or_total(rest: &[TextPiece]) -> Role {
+    match rest.first().map_or("", TextPiece::word) {
         "too" if rest.get(1).is_some_and(|piece| piece.word() == "many") => Role::Excess,
         "too" => Role::Total,
         _ => Role::Excess,

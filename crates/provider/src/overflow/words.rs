@@ -3,13 +3,13 @@
 //! Names are taken apart (`context_length_exceeded`, `ContextWindowExceededError`), numbers are read with their
 //! separators and suffixes (`8,192`, `128k`), and what only looks like a number (a date, a model's name) is none.
 
-use super::body::{self, Holds};
-use super::tongue;
+use super::body::{self, FieldContent};
+use super::languages;
 use crate::listed;
 
 /// A piece of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Piece {
+pub(super) enum TextPiece {
     /// A word in small letters.
     Word(String),
     /// A whole number.
@@ -40,7 +40,7 @@ const LABELS: &str = "id ids key name label type format role url uri hash tag ti
 /// Units written right after a number, without a space.
 const UNITS: &str = "tokens token tok kb mb gb kib mib bytes s sec ms min px chars m h";
 
-impl Piece {
+impl TextPiece {
     /// The word; empty for anything else.
     pub(super) fn word(&self) -> &str {
         match self {
@@ -55,8 +55,8 @@ impl Piece {
 }
 
 /// Takes a text apart.
-pub(super) fn split(text: &str) -> Vec<Piece> {
-    let text = tongue::plain(&text.replace("\\n", "\n").replace("\\u003e", ">").replace("&gt;", ">"));
+pub(super) fn split(text: &str) -> Vec<TextPiece> {
+    let text = languages::plain(&text.replace("\\n", "\n").replace("\\u003e", ">").replace("&gt;", ">"));
     let mut lexer = Lexer { chars: text.chars().collect(), at: 0, out: Vec::new() };
     while lexer.at < lexer.chars.len() {
         lexer.step();
@@ -102,7 +102,7 @@ fn name_words(name: &str) -> Vec<String> {
 struct Lexer {
     chars: Vec<char>,
     at: usize,
-    out: Vec<Piece>,
+    out: Vec<TextPiece>,
 }
 
 impl Lexer {
@@ -122,17 +122,21 @@ impl Lexer {
     fn sign(&mut self, c: char) {
         let next = self.peek(1);
         let (piece, len) = match (c, next) {
-            ('.', n) if n.is_whitespace() || !n.is_ascii() || n == '\'' || n == '"' => (Some(Piece::Stop), 1),
-            (';' | '!' | '?', _) => (Some(Piece::Stop), 1),
+            ('.', n) if n.is_whitespace() || !n.is_ascii() || n == '\'' || n == '"' => {
+                (Some(TextPiece::Stop), 1)
+            }
+            (';' | '!' | '?', _) => (Some(TextPiece::Stop), 1),
             ('-' | '=', '>') => (None, 2),
             ('-' | '−', n) if n.is_ascii_digit() && self.opens() => return self.negative(),
-            ('>', '=') => (Some(Piece::Sign('g')), 2),
-            ('<', '=') => (Some(Piece::Sign('l')), 2),
-            ('≥' | '≧', _) => (Some(Piece::Sign('g')), 1),
-            ('≤' | '≦', _) => (Some(Piece::Sign('l')), 1),
-            ('\n', _) => (Some(Piece::Sign(',')), 1),
-            ('(' | ')' | '[' | ']' | ',' | ':' | '>' | '<' | '+' | '/' | '=', _) => (Some(Piece::Sign(c)), 1),
-            ('-' | '–' | '—', n) if n.is_whitespace() => (Some(Piece::Sign('-')), 1),
+            ('>', '=') => (Some(TextPiece::Sign('g')), 2),
+            ('<', '=') => (Some(TextPiece::Sign('l')), 2),
+            ('≥' | '≧', _) => (Some(TextPiece::Sign('g')), 1),
+            ('≤' | '≦', _) => (Some(TextPiece::Sign('l')), 1),
+            ('\n', _) => (Some(TextPiece::Sign(',')), 1),
+            ('(' | ')' | '[' | ']' | ',' | ':' | '>' | '<' | '+' | '/' | '=', _) => {
+                (Some(TextPiece::Sign(c)), 1)
+            }
+            ('-' | '–' | '—', n) if n.is_whitespace() => (Some(TextPiece::Sign('-')), 1),
             _ => (None, 1),
         };
         self.out.extend(piece);
@@ -147,7 +151,7 @@ impl Lexer {
     fn negative(&mut self) {
         self.at += 1;
         self.skip_digits();
-        self.out.push(Piece::Negative);
+        self.out.push(TextPiece::Negative);
     }
 
     fn skip_digits(&mut self) {
@@ -179,20 +183,20 @@ impl Lexer {
         let segments: Vec<&str> = name.split(['.', '[', ']']).filter(|s| !s.is_empty()).collect();
         let indexed = segments.len() > 1 && segments.iter().any(|s| s.bytes().all(|b| b.is_ascii_digit()));
         if indexed {
-            let word = if body::holds(name) == Holds::Conversation { "message" } else { FIELD };
-            return self.out.push(Piece::Word(word.to_owned()));
+            let word = if body::holds(name) == FieldContent::Conversation { "message" } else { FIELD };
+            return self.out.push(TextPiece::Word(word.to_owned()));
         }
         for (i, segment) in segments.iter().enumerate() {
             if i > 0 && segment.starts_with(|c: char| c.is_uppercase()) {
-                self.out.push(Piece::Stop);
+                self.out.push(TextPiece::Stop);
             }
             if segment.bytes().any(|b| b.is_ascii_digit()) {
-                self.out.push(Piece::Word(segment.to_lowercase()));
+                self.out.push(TextPiece::Word(segment.to_lowercase()));
                 continue;
             }
             // Several names joined by hyphens may hold one that counts.
             for part in segment.split('-') {
-                self.out.extend(name_words(part).into_iter().map(Piece::Word));
+                self.out.extend(name_words(part).into_iter().map(TextPiece::Word));
             }
         }
     }
@@ -254,21 +258,21 @@ impl Lexer {
         };
         if let Some(scale) = scale {
             self.at += letters.len();
-            return self.out.extend(scaled(text, fraction, scale).map(Piece::Number));
+            return self.out.extend(scaled(text, fraction, scale).map(TextPiece::Number));
         }
         if !listed(UNITS, &letters.to_lowercase()) {
             return self.skip_name();
         }
         self.at += letters.len();
-        self.out.extend(scaled(text, fraction, 1).map(Piece::Number));
-        self.out.push(Piece::Word(letters.to_lowercase()));
+        self.out.extend(scaled(text, fraction, 1).map(TextPiece::Number));
+        self.out.push(TextPiece::Word(letters.to_lowercase()));
     }
 
     fn skip_name(&mut self) {
         while self.peek(0).is_ascii_alphanumeric() || matches!(self.peek(0), '-' | '_' | ':' | '.') {
             self.at += 1;
         }
-        self.out.push(Piece::Word("·".to_owned()));
+        self.out.push(TextPiece::Word("·".to_owned()));
     }
 }
 
@@ -287,7 +291,7 @@ fn scaled(text: &str, fraction: &str, scale: u64) -> Option<u64> {
 
 /// The meaning of a word, as far as sizes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sense {
+pub(super) enum WordSense {
     /// A limit: maximum, allowed, at most.
     Cap,
     /// Beyond something: exceeds, than, over.
@@ -315,41 +319,41 @@ pub(super) enum Sense {
 }
 
 /// The meaning of a piece.
-pub(super) fn sense(piece: &Piece) -> Sense {
+pub(super) fn sense(piece: &TextPiece) -> WordSense {
     match piece {
-        Piece::Word(word) => of(word),
-        Piece::Sign('l' | '<') => Sense::Past,
-        _ => Sense::Plain,
+        TextPiece::Word(word) => of(word),
+        TextPiece::Sign('l' | '<') => WordSense::Past,
+        _ => WordSense::Plain,
     }
 }
 
-fn of(word: &str) -> Sense {
+fn of(word: &str) -> WordSense {
     match word {
         "max" | "maximum" | "maxium" | "limit" | "limits" | "limited" | "cap" | "capacity" | "allowed"
         | "allows" | "allowable" | "permitted" | "most" | "up" | "supports" | "support" | "supported"
         | "only" | "just" | "bound" | "ceiling" | "threshold" | "batch" | "accepts" | "accept" | "orless"
-        | "handle" | "fit" | "fits" | "available" => Sense::Cap,
+        | "handle" | "fit" | "fits" | "available" => WordSense::Cap,
         "exceed" | "exceeds" | "exceeded" | "exceeding" | "execeeds" | "exceds" | "than" | "beyond"
         | "over" | "above" | "under" | "below" | "within" | "surpass" | "surpasses" | "surpassed"
-        | "beyondthat" => Sense::Past,
-        "context" | "contexts" | "ctx" | "window" | "kv" => Sense::Window,
+        | "beyondthat" => WordSense::Past,
+        "context" | "contexts" | "ctx" | "window" | "kv" => WordSense::Window,
         "prompt" | "prompts" | "input" | "inputs" | "message" | "messages" | "request" | "conversation"
         | "history" | "transcript" | "sequence" | "seq" | "query" | "chat" | "dialogue" | "text"
-        | "texts" | "document" | "documents" => Sense::Input,
+        | "texts" | "document" | "documents" => WordSense::Input,
         "requested" | "contains" | "contain" | "containing" | "has" | "have" | "had" | "got" | "given"
         | "received" | "sent" | "send" | "resulted" | "results" | "actual" | "current" | "currently"
         | "used" | "uses" | "using" | "provided" | "supplied" | "passed" | "total" | "totals"
         | "totaling" | "consumes" | "takes" | "take" | "needs" | "need" | "requires" | "required"
-        | "counted" | "keep" | "submitted" | "found" | "are" | "were" | "estimated" => Sense::Tells,
+        | "counted" | "keep" | "submitted" | "found" | "are" | "were" | "estimated" => WordSense::Tells,
         "output" | "outputs" | "completion" | "completions" | "generation" | "generated" | "generate"
         | "generating" | "response" | "reply" | "reasoning" | "thinking" | "new" | "prediction" => {
-            Sense::Answer
+            WordSense::Answer
         }
-        ANSWER_CAP => Sense::AnswerCap,
-        "token" | "tokens" | "tok" => Sense::Tokens,
+        ANSWER_CAP => WordSense::AnswerCap,
+        "token" | "tokens" | "tok" => WordSense::Tokens,
         "character" | "characters" | "char" | "chars" | "byte" | "bytes" | "kb" | "mb" | "gb" | "kib"
-        | "mib" => Sense::Bytes,
-        "but" | "while" | "whereas" | "however" | "and" | "so" | "which" => Sense::Turn,
+        | "mib" => WordSense::Bytes,
+        "but" | "while" | "whereas" | "however" | "and" | "so" | "which" => WordSense::Turn,
         FIELD | "image" | "images" | "picture" | "pictures" | "photo" | "audio" | "video" | "videos"
         | "file" | "files" | "pdf" | "page" | "pages" | "pixel" | "pixels" | "px" | "dimension"
         | "dimensions" | "resolution" | "tool" | "tools" | "function" | "functions" | "name" | "names"
@@ -358,8 +362,8 @@ fn of(word: &str) -> Sense {
         | "depth" | "recursion" | "iterations" | "steps" | "retries" | "retried" | "attempts" | "choices"
         | "candidates" | "requests" | "connections" | "users" | "seconds" | "second" | "sec" | "minutes"
         | "minute" | "hours" | "ms" | "memory" | "disk" | "gpu" | "items" | "times" | "cache_control"
-        | "blocks" | "lifetime" | "spend" | "cost" | "usd" | "dollars" | "percent" => Sense::Other,
-        _ => Sense::Plain,
+        | "blocks" | "lifetime" | "spend" | "cost" | "usd" | "dollars" | "percent" => WordSense::Other,
+        _ => WordSense::Plain,
     }
 }
 
@@ -368,15 +372,15 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str) -> Vec<u64> {
-        let number = |piece: &Piece| match piece {
-            Piece::Number(n) => Some(*n),
+        let number = |piece: &TextPiece| match piece {
+            TextPiece::Number(n) => Some(*n),
             _ => None,
         };
         split(text).iter().filter_map(number).collect()
     }
 
     fn words(text: &str) -> String {
-        split(text).iter().map(Piece::word).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+        split(text).iter().map(TextPiece::word).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::dialect::Dialect;
 
 /// What is known about a provider before anyone asks it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct ProviderRow {
     /// Its name in settings.
     pub name: &'static str,
     /// How it speaks.
@@ -27,18 +27,18 @@ pub struct Row {
 }
 
 /// Every provider known by name.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[ProviderRow] = &[
     hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "OpenAI, chat completions"),
-    Row {
+    ProviderRow {
         dialect: Dialect::Responses,
         ..hosted("openai-responses", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "OpenAI, responses")
     },
-    Row {
+    ProviderRow {
         dialect: Dialect::Messages,
         auth: Auth::of(Dialect::Messages),
         ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "Anthropic, messages")
     },
-    Row {
+    ProviderRow {
         dialect: Dialect::Ollama,
         about: "Ollama on this machine, its own API: the only one in which the window can be chosen",
         ..local("ollama", "http://localhost:11434", &["OLLAMA_API_KEY"], "")
@@ -46,17 +46,20 @@ pub const ROWS: &[Row] = &[
     local("lmstudio", "http://localhost:1234/v1", &[], "LM Studio on this machine"),
     local("llama.cpp", "http://localhost:8080/v1", &["LLAMA_API_KEY"], "llama.cpp's server on this machine"),
     local("vllm", "http://localhost:8000/v1", &["VLLM_API_KEY"], "vLLM on this machine"),
-    Row {
+    ProviderRow {
         about: "OpenRouter: many providers behind one address",
         ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "")
     },
     hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "DeepSeek"),
-    Row {
+    ProviderRow {
         caches: false,
         is_strict: true,
         ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "Mistral")
     },
-    Row { is_strict: true, ..hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "Groq") },
+    ProviderRow {
+        is_strict: true,
+        ..hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "Groq")
+    },
     hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "xAI"),
     hosted(
         "gemini",
@@ -64,14 +67,14 @@ pub const ROWS: &[Row] = &[
         &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         "Google Gemini, the address that speaks like OpenAI",
     ),
-    Row {
+    ProviderRow {
         caches: false,
         ..hosted("together", "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], "Together")
     },
 ];
 
 /// The provider called `name`.
-pub fn row(name: &str) -> Option<&'static Row> {
+pub fn row(name: &str) -> Option<&'static ProviderRow> {
     ROWS.iter().find(|row| row.name == name)
 }
 
@@ -80,9 +83,19 @@ const fn hosted(
     base_url: &'static str,
     key_env: &'static [&'static str],
     about: &'static str,
-) -> Row {
+) -> ProviderRow {
     let (dialect, auth) = (Dialect::Chat, Auth::Bearer);
-    Row { name, dialect, base_url, auth, key_env, is_local: false, caches: true, is_strict: false, about }
+    ProviderRow {
+        name,
+        dialect,
+        base_url,
+        auth,
+        key_env,
+        is_local: false,
+        caches: true,
+        is_strict: false,
+        about,
+    }
 }
 
 const fn local(
@@ -90,6 +103,6 @@ const fn local(
     base_url: &'static str,
     key_env: &'static [&'static str],
     about: &'static str,
-) -> Row {
-    Row { is_local: true, ..hosted(name, base_url, key_env, about) }
+) -> ProviderRow {
+    ProviderRow { is_local: true, ..hosted(name, base_url, key_env, about) }
 }

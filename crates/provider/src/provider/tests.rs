@@ -81,13 +81,13 @@ fn a_bad_address_is_refused_with_its_reason_and_without_its_secrets() {
 
 #[test]
 fn a_key_is_trimmed_checked_and_never_shown() {
-    let key = Key::new("  sk-sesame\n").unwrap();
+    let key = ApiKey::new("  sk-sesame\n").unwrap();
     assert_eq!(key.reveal(), "sk-sesame");
     assert_eq!(format!("{key} {key:?}"), "*** Key(***)");
-    assert_eq!(Key::new(" \n"), Err(BadKey::Empty));
-    assert_eq!(Key::new("sk-sesame\nsk-other"), Err(BadKey::Control));
-    assert_eq!(Key::new("sk-sesame\u{7f}"), Err(BadKey::Control));
-    assert_eq!(Key::new("sk-sesame窓"), Err(BadKey::NotAscii));
+    assert_eq!(ApiKey::new(" \n"), Err(BadKey::Empty));
+    assert_eq!(ApiKey::new("sk-sesame\nsk-other"), Err(BadKey::Control));
+    assert_eq!(ApiKey::new("sk-sesame\u{7f}"), Err(BadKey::Control));
+    assert_eq!(ApiKey::new("sk-sesame窓"), Err(BadKey::NotAscii));
     for bad in [BadKey::Empty, BadKey::Control, BadKey::NotAscii] {
         assert!(!format!("{bad} {bad:?}").contains("sesame"));
     }
@@ -95,7 +95,7 @@ fn a_key_is_trimmed_checked_and_never_shown() {
 
 #[test]
 fn a_provider_shows_neither_its_key_nor_what_its_headers_say() {
-    let mut provider = at(Dialect::Chat, "https://h/v1").with_key(Key::new("sk-sesame").unwrap());
+    let mut provider = at(Dialect::Chat, "https://h/v1").with_key(ApiKey::new("sk-sesame").unwrap());
     provider.headers.push(("x-portal".to_owned(), "sesame".to_owned()));
     provider.base_url = "https://user:sesame@h/v1".to_owned();
     let said = format!("{provider:?}");

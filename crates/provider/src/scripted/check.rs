@@ -3,9 +3,9 @@
 //! Calls and results must stand together, an Anthropic conversation begins with a user, nothing is empty. It is as strict
 //! as the strictest server of a dialect: a client that passes here passes there.
 
-use super::words::{Trouble, Words};
-use crate::dialect::{Asked, BadRequest, Dialect};
-use komado_core::grammar::{self, Shape, Wrong};
+use super::errors::{ErrorStyle, RequestTrouble};
+use crate::dialect::{BadRequest, Dialect, ParsedRequest};
+use komado_core::grammar::{self, MessageShape, OrderFault};
 use komado_core::message::{CallKind, Message};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,12 +13,13 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 
 /// A request that cannot be read.
-pub(super) fn unreadable(dialect: Dialect, bad: &BadRequest) -> Trouble {
+pub(super) fn unreadable(dialect: Dialect, bad: &BadRequest) -> RequestTrouble {
     match dialect {
-        Dialect::Messages => Trouble::bad(format!("{}: {}", dotted(&bad.place), bad.why)),
-        Dialect::Ollama => Trouble::bad(bad.to_string()),
+        Dialect::Messages => RequestTrouble::bad(format!("{}: {}", dotted(&bad.place), bad.why)),
+        Dialect::Ollama => RequestTrouble::bad(bad.to_string()),
         Dialect::Chat | Dialect::Responses => {
-            Trouble::bad(format!("Invalid value for '{}': {}", bad.place, bad.why)).at(bad.place.clone())
+            RequestTrouble::bad(format!("Invalid value for '{}': {}", bad.place, bad.why))
+                .at(bad.place.clone())
         }
     }
 }
@@ -29,7 +30,12 @@ fn dotted(place: &str) -> String {
 }
 
 /// What is wrong with the conversation, in the words of `who`.
-pub(super) fn conversation(words: Words, dialect: Dialect, body: &str, asked: &Asked) -> Result<(), Trouble> {
+pub(super) fn conversation(
+    words: ErrorStyle,
+    dialect: Dialect,
+    body: &str,
+    asked: &ParsedRequest,
+) -> Result<(), RequestTrouble> {
     let who = words.to(dialect);
     let found = match dialect {
         Dialect::Messages => check_messages(body, asked),
@@ -37,15 +43,15 @@ pub(super) fn conversation(words: Words, dialect: Dialect, body: &str, asked: &A
         Dialect::Chat | Dialect::Ollama => chat(asked),
     };
     match (found, who) {
-        (Err(Bad::Pairing(_)), Words::Gemini) => Err(Trouble::bad(
+        (Err(Bad::Pairing(_)), ErrorStyle::Gemini) => Err(RequestTrouble::bad(
             "Please ensure that function call turn comes immediately after a user turn or after a function response \
              turn.",
         )),
-        (Err(Bad::Pairing(_)), Words::Mistral) => {
-            Err(Trouble::bad("Not the same number of function calls and responses"))
+        (Err(Bad::Pairing(_)), ErrorStyle::Mistral) => {
+            Err(RequestTrouble::bad("Not the same number of function calls and responses"))
         }
         (Err(Bad::Pairing(trouble) | Bad::Other(trouble)), _) => Err(trouble),
-        (Ok(()), Words::LlamaCpp) => arguments(&asked.messages),
+        (Ok(()), ErrorStyle::LlamaCpp) => arguments(&asked.messages),
         (Ok(()), _) => Ok(()),
     }
 }
@@ -53,58 +59,58 @@ pub(super) fn conversation(words: Words, dialect: Dialect, body: &str, asked: &A
 /// What is wrong, in the dialect's own words.
 enum Bad {
     /// Calls and results do not fit.
-    Pairing(Trouble),
-    Other(Trouble),
+    Pairing(RequestTrouble),
+    Other(RequestTrouble),
 }
 
-fn chat(asked: &Asked) -> Result<(), Bad> {
+fn chat(asked: &ParsedRequest) -> Result<(), Bad> {
     if asked.messages.is_empty() && asked.setup.system.is_none() {
         let message = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty \
                        array instead.";
-        return Err(Bad::Other(Trouble {
+        return Err(Bad::Other(RequestTrouble {
             code: Some("empty_array"),
-            ..Trouble::bad(message).at("messages")
+            ..RequestTrouble::bad(message).at("messages")
         }));
     }
-    let shapes: Vec<Shape> = asked.messages.iter().map(Shape::of).collect();
+    let shapes: Vec<MessageShape> = asked.messages.iter().map(MessageShape::of).collect();
     // The system prompt was the first message, and is one no more.
     let before = usize::from(asked.setup.system.is_some());
     match grammar::openai(&shapes) {
         Ok(()) => Ok(()),
-        Err(Wrong::Orphan { at, .. }) => Err(Bad::Pairing(
-            Trouble::bad(
+        Err(OrderFault::Orphan { at, .. }) => Err(Bad::Pairing(
+            RequestTrouble::bad(
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with \
                  'tool_calls'.",
             )
             .at(format!("messages.[{}].role", at + before)),
         )),
-        Err(Wrong::Unanswered { at, .. }) => {
+        Err(OrderFault::Unanswered { at, .. }) => {
             let ids = unanswered(&shapes[..at]);
             let message = format!(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each \
                  'tool_call_id'. The following tool_call_ids did not have response messages: {}",
                 ids.join(", ")
             );
-            Err(Bad::Pairing(Trouble::bad(message).at(format!("messages.[{}].role", at + before))))
+            Err(Bad::Pairing(RequestTrouble::bad(message).at(format!("messages.[{}].role", at + before))))
         }
-        Err(other) => Err(Bad::Other(Trouble::bad(other.to_string()))),
+        Err(other) => Err(Bad::Other(RequestTrouble::bad(other.to_string()))),
     }
 }
 
 /// The calls of the last message that made some, without those that were answered since.
-fn unanswered(shapes: &[Shape]) -> Vec<String> {
+fn unanswered(shapes: &[MessageShape]) -> Vec<String> {
     let Some(at) = shapes.iter().rposition(|shape| !shape.calls.is_empty()) else { return Vec::new() };
     let answered: HashSet<&String> = shapes[at..].iter().filter_map(|shape| shape.answers.as_ref()).collect();
     shapes[at].calls.iter().filter(|id| !answered.contains(id)).cloned().collect()
 }
 
 /// Chat templates read the arguments, and stumble over what is no JSON.
-fn arguments(messages: &[Message]) -> Result<(), Trouble> {
+fn arguments(messages: &[Message]) -> Result<(), RequestTrouble> {
     let calls = messages.iter().flat_map(Message::calls).filter(|call| call.kind == CallKind::Function);
     for call in calls {
         if let Err(why) = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments) {
             let message = format!("Failed to parse tool call arguments as JSON: {why}");
-            return Err(Trouble { status: 500, ..Trouble::bad(message) });
+            return Err(RequestTrouble { status: 500, ..RequestTrouble::bad(message) });
         }
     }
     Ok(())
@@ -159,7 +165,7 @@ struct Joined<'a> {
     blocks: Vec<(usize, usize, &'a Block)>,
 }
 
-fn check_messages(body: &str, asked: &Asked) -> Result<(), Bad> {
+fn check_messages(body: &str, asked: &ParsedRequest) -> Result<(), Bad> {
     let body: MessagesBody = serde_json::from_str(body).map_err(|why| other(format!("messages: {why}")))?;
     match asked.max_tokens {
         None => return Err(other("max_tokens: Field required")),
@@ -174,11 +180,11 @@ fn check_messages(body: &str, asked: &Asked) -> Result<(), Bad> {
 }
 
 fn other(message: impl Into<String>) -> Bad {
-    Bad::Other(Trouble::bad(message))
+    Bad::Other(RequestTrouble::bad(message))
 }
 
 fn unpaired(message: impl Into<String>) -> Bad {
-    Bad::Pairing(Trouble::bad(message))
+    Bad::Pairing(RequestTrouble::bad(message))
 }
 
 /// Nothing may be empty, and not everything may be marked.
@@ -328,9 +334,10 @@ struct Item {
 }
 
 fn check_responses(body: &str) -> Result<(), Bad> {
-    let bad = |message: String| Err(Bad::Pairing(Trouble::bad(message).at("input")));
-    let (items, remembers) = items(body)
-        .map_err(|why| Bad::Other(Trouble::bad(format!("Invalid value for 'input': {why}")).at("input")))?;
+    let bad = |message: String| Err(Bad::Pairing(RequestTrouble::bad(message).at("input")));
+    let (items, remembers) = items(body).map_err(|why| {
+        Bad::Other(RequestTrouble::bad(format!("Invalid value for 'input': {why}")).at("input"))
+    })?;
     let mut open: Vec<(&str, &str)> = Vec::new();
     for item in &items {
         let (Some(kind), Some(id)) = (item.r#type.as_deref(), item.call_id.as_deref()) else { continue };

@@ -1,17 +1,17 @@
 //! From a request to its answer: read, check, count, look into the script. No socket is seen here, and nothing waits.
 
-use super::script::{Fail, News, Repeat, Reply, Script, Step};
-use super::speech::{self, Count, Speech, system, tools};
-use super::words::{Overflow, Refusal};
-use super::{Host, OnOverflow, check, mimic};
-use crate::dialect::{Asked, Dialect, Form, Stamp};
-use crate::event::Event;
+use super::errors::{HttpRefusal, OverflowFigures};
+use super::reply::{self, CutReply, RequestTokens, system, tools};
+use super::script::{NewMessages, Repeat, ScriptStep, ScriptedFailure, ScriptedReply, ScriptedSteps};
+use super::{Host, OnOverflow, check, fallback};
+use crate::dialect::{Dialect, ParsedRequest, ResponseForm, ResponseStamp};
+use crate::event::ModelEvent;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use komado_core::journal::Usage;
-use komado_core::message::{Message, Part, Role};
-use komado_core::raw::Object;
+use komado_core::message::{Message, MessagePart, Role};
+use komado_core::raw::RawObject;
 use std::collections::{HashSet, VecDeque};
 use std::fmt::{self, Write};
 
@@ -20,7 +20,7 @@ const CREATED: u64 = 1_700_000_000;
 const CREATED_AT: &str = "2023-11-14T22:13:20Z";
 
 /// A request as it arrived.
-pub(super) struct Request {
+pub(super) struct ScriptedRequest {
     pub(super) dialect: Dialect,
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
@@ -28,33 +28,33 @@ pub(super) struct Request {
 }
 
 /// What is done about it.
-pub(super) struct Decision {
-    pub(super) answer: Answer,
+pub(super) struct ScriptedDecision {
+    pub(super) answer: ScriptedAnswer,
     /// The step it follows, with its pauses and where the connection is cut.
-    pub(super) step: Step,
+    pub(super) step: ScriptStep,
 }
 
 /// What is sent.
-pub(super) enum Answer {
+pub(super) enum ScriptedAnswer {
     /// An error.
-    Refused(Refusal),
+    Refused(HttpRefusal),
     /// Status 200, and the error as an event.
-    RefusedInStream { refusal: Refusal, begun: Vec<Event>, stamp: Stamp },
+    RefusedInStream { refusal: HttpRefusal, begun: Vec<ModelEvent>, stamp: ResponseStamp },
     /// An answer.
-    Said { form: Form, events: Vec<Event>, stamp: Stamp },
+    Said { form: ResponseForm, events: Vec<ModelEvent>, stamp: ResponseStamp },
 }
 
 /// Decides about a request, and writes down what was decided.
-pub(super) fn decide(host: &Host, request: Request) -> Decision {
+pub(super) fn decide(host: &Host, request: ScriptedRequest) -> ScriptedDecision {
     let n = host.ledger().number();
     let digest = Fnv::of(&request.body);
     let mut turn = Turn { host, n, digest, dialect: request.dialect, tokens: 0, cached: 0, stream: false };
     let (answer, step) = turn.answer(&request.body);
     let status = match &answer {
-        Answer::Refused(refusal) => refusal.status,
-        Answer::RefusedInStream { .. } | Answer::Said { .. } => 200,
+        ScriptedAnswer::Refused(refusal) => refusal.status,
+        ScriptedAnswer::RefusedInStream { .. } | ScriptedAnswer::Said { .. } => 200,
     };
-    let seen = Seen {
+    let seen = SeenRequest {
         n,
         dialect: request.dialect,
         path: request.path,
@@ -68,18 +68,18 @@ pub(super) fn decide(host: &Host, request: Request) -> Decision {
         cached: turn.cached,
     };
     host.record(seen);
-    Decision { answer, step: step.unwrap_or_default() }
+    ScriptedDecision { answer, step: step.unwrap_or_default() }
 }
 
 /// How many tokens a request has: what Anthropic's own count is asked for.
-pub(super) fn count(host: &Host, request: &Request) -> Result<u64, Refusal> {
+pub(super) fn count(host: &Host, request: &ScriptedRequest) -> Result<u64, HttpRefusal> {
     let turn = Turn { host, n: 0, digest: 0, dialect: request.dialect, tokens: 0, cached: 0, stream: false };
     let text = turn.text(&request.body)?;
     let mut asked = turn.read(text)?;
     // Only an answer needs a length.
     asked.max_tokens.get_or_insert(1);
     turn.check(text, &asked)?;
-    Ok(Count::of(host.options.meter, &asked).total())
+    Ok(RequestTokens::of(host.options.meter, &asked).total())
 }
 
 /// One request on its way to an answer.
@@ -94,22 +94,22 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn answer(&mut self, body: &[u8]) -> (Answer, Option<Step>) {
+    fn answer(&mut self, body: &[u8]) -> (ScriptedAnswer, Option<ScriptStep>) {
         match self.weigh(body) {
-            Err(refusal) => (Answer::Refused(refusal), None),
+            Err(refusal) => (ScriptedAnswer::Refused(refusal), None),
             Ok(Weighed { asked, over: Some(over), .. }) => (self.overflow(&asked, &over), None),
             Ok(Weighed { asked, prompt, text, room, over: None }) => self.spoken(&asked, text, prompt, room),
         }
     }
 
     /// Reads, checks and counts.
-    fn weigh<'b>(&mut self, body: &'b [u8]) -> Result<Weighed<'b>, Refusal> {
+    fn weigh<'b>(&mut self, body: &'b [u8]) -> Result<Weighed<'b>, HttpRefusal> {
         let options = &self.host.options;
         let text = self.text(body)?;
         let mut asked = self.read(text)?;
         self.stream = asked.stream;
         self.check(text, &asked)?;
-        let mut count = Count::of(options.meter, &asked);
+        let mut count = RequestTokens::of(options.meter, &asked);
         self.tokens = count.total();
         let window = self.window(&asked);
         let (mut room, mut over) = (None, None);
@@ -130,12 +130,12 @@ impl Turn<'_> {
     /// The script's answer, or the model's own.
     fn spoken(
         &mut self,
-        asked: &Asked,
+        asked: &ParsedRequest,
         text: &str,
         prompt: u64,
         room: Option<u64>,
-    ) -> (Answer, Option<Step>) {
-        let news = News::of(&asked.messages, mimic::is_asked(asked));
+    ) -> (ScriptedAnswer, Option<ScriptStep>) {
+        let news = NewMessages::of(&asked.messages, fallback::is_asked(asked));
         let step = self.host.ledger().step(&news);
         if let Some(fail) = step.as_ref().and_then(|step| step.fail.as_ref()) {
             return (self.fail(asked, fail), step);
@@ -145,32 +145,32 @@ impl Turn<'_> {
         let mut reply = match &step {
             Some(step) => {
                 let mut reply = step.reply.clone();
-                speech::fill(&mut reply, &news, prompt, self.n);
+                reply::fill(&mut reply, &news, prompt, self.n);
                 reply
             }
-            None => mimic::reply(meter, asked, &news, prompt),
+            None => fallback::reply(meter, asked, &news, prompt),
         };
         if forbids_calls(asked) {
             reply.calls.clear();
         }
-        speech::name_calls(&mut reply.calls, self.dialect, self.digest);
+        reply::name_calls(&mut reply.calls, self.dialect, self.digest);
         let most = [asked.max_tokens, room].into_iter().flatten().min();
-        let speech = Speech::new(meter, reply, most, step.as_ref().and_then(|step| step.finish.clone()));
+        let speech = CutReply::new(meter, reply, most, step.as_ref().and_then(|step| step.finish.clone()));
         let usage = self.usage(text, prompt, speech.tokens);
-        let begun = speech::begun(self.dialect, &asked.model, self.digest);
+        let begun = reply::begun(self.dialect, &asked.model, self.digest);
         let events = speech.events(begun, usage, step.as_ref().and_then(|step| step.chunk));
-        let form = if asked.stream { Form::Stream } else { Form::Whole };
-        (Answer::Said { form, events, stamp: stamp(asked) }, step)
+        let form = if asked.stream { ResponseForm::Stream } else { ResponseForm::Whole };
+        (ScriptedAnswer::Said { form, events, stamp: stamp(asked) }, step)
     }
 
-    fn fail(&self, asked: &Asked, fail: &Fail) -> Answer {
+    fn fail(&self, asked: &ParsedRequest, fail: &ScriptedFailure) -> ScriptedAnswer {
         let words = self.host.options.words;
         let mut refusal = match &fail.body {
-            Some(body) => Refusal::new(if fail.status == 0 { 500 } else { fail.status }, body.clone()),
+            Some(body) => HttpRefusal::new(if fail.status == 0 { 500 } else { fail.status }, body.clone()),
             None if fail.overflow => {
                 let window = self.window(asked).unwrap_or(u64::MAX).min(self.tokens.saturating_sub(1));
                 let (prompt, answer) = (self.tokens, asked.max_tokens);
-                words.overflow(self.dialect, &Overflow { prompt, answer, window })
+                words.overflow(self.dialect, &OverflowFigures { prompt, answer, window })
             }
             None => words.plain(self.dialect, if fail.status == 0 { 500 } else { fail.status }),
         };
@@ -183,47 +183,47 @@ impl Turn<'_> {
         self.refused(asked, refusal, in_stream)
     }
 
-    fn overflow(&self, asked: &Asked, over: &Overflow) -> Answer {
+    fn overflow(&self, asked: &ParsedRequest, over: &OverflowFigures) -> ScriptedAnswer {
         let refusal = self.host.options.words.overflow(self.dialect, over);
         self.refused(asked, refusal, self.host.options.overflow == OnOverflow::RefuseInStream)
     }
 
     /// Responses and Anthropic begin before they fail; the others fail at once.
-    fn refused(&self, asked: &Asked, refusal: Refusal, in_stream: bool) -> Answer {
+    fn refused(&self, asked: &ParsedRequest, refusal: HttpRefusal, in_stream: bool) -> ScriptedAnswer {
         if !(in_stream && asked.stream) {
-            return Answer::Refused(refusal);
+            return ScriptedAnswer::Refused(refusal);
         }
         let begun = match self.dialect {
             Dialect::Responses | Dialect::Messages => {
                 let usage = Usage { input_tokens: self.tokens, ..Usage::default() };
-                vec![speech::begun(self.dialect, &asked.model, self.digest), Event::Usage(usage)]
+                vec![reply::begun(self.dialect, &asked.model, self.digest), ModelEvent::Usage(usage)]
             }
             Dialect::Chat | Dialect::Ollama => Vec::new(),
         };
-        Answer::RefusedInStream { refusal, begun, stamp: stamp(asked) }
+        ScriptedAnswer::RefusedInStream { refusal, begun, stamp: stamp(asked) }
     }
 
-    fn text<'b>(&self, body: &'b [u8]) -> Result<&'b str, Refusal> {
+    fn text<'b>(&self, body: &'b [u8]) -> Result<&'b str, HttpRefusal> {
         let bad = |why: String| self.host.options.words.no_json(self.dialect, &why);
         let text = std::str::from_utf8(body).map_err(|e| bad(format!("not UTF-8: {e}")))?;
         serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|e| bad(e.to_string()))?;
         Ok(text)
     }
 
-    fn read(&self, text: &str) -> Result<Asked, Refusal> {
+    fn read(&self, text: &str) -> Result<ParsedRequest, HttpRefusal> {
         let words = self.host.options.words;
         let read = self.dialect.read(text);
         read.map_err(|bad| words.refuse(self.dialect, &check::unreadable(self.dialect, &bad)))
     }
 
-    fn check(&self, text: &str, asked: &Asked) -> Result<(), Refusal> {
+    fn check(&self, text: &str, asked: &ParsedRequest) -> Result<(), HttpRefusal> {
         let words = self.host.options.words;
         let checked = check::conversation(words, self.dialect, text, asked);
         checked.map_err(|trouble| words.refuse(self.dialect, &trouble))
     }
 
     /// The window of this request: Ollama's clients may ask for a smaller one.
-    fn window(&self, asked: &Asked) -> Option<u64> {
+    fn window(&self, asked: &ParsedRequest) -> Option<u64> {
         let wanted = if self.dialect == Dialect::Ollama { num_ctx(asked) } else { None };
         [self.host.options.window, wanted].into_iter().flatten().min()
     }
@@ -250,17 +250,17 @@ impl Turn<'_> {
 
 /// A request that was read, checked and counted.
 struct Weighed<'a> {
-    asked: Asked,
+    asked: ParsedRequest,
     text: &'a str,
     /// Tokens that the model reads.
     prompt: u64,
     /// Tokens that the window leaves for the answer.
     room: Option<u64>,
-    over: Option<Overflow>,
+    over: Option<OverflowFigures>,
 }
 
 /// Drops the oldest messages until the rest fits; system messages and the last one stay.
-fn drop_oldest(asked: &mut Asked, count: &mut Count, window: u64) {
+fn drop_oldest(asked: &mut ParsedRequest, count: &mut RequestTokens, window: u64) {
     let mut at = 0;
     while count.total() > window && at + 1 < asked.messages.len() {
         if matches!(asked.messages[at].role, Role::System | Role::Developer) {
@@ -273,26 +273,26 @@ fn drop_oldest(asked: &mut Asked, count: &mut Count, window: u64) {
 }
 
 /// The parameter `key`, as JSON.
-fn param<'a>(asked: &'a Asked, key: &str) -> Option<&'a str> {
-    Some(Object::parse(asked.setup.params.as_ref()?.get()).ok()?.get(key)?.get())
+fn param<'a>(asked: &'a ParsedRequest, key: &str) -> Option<&'a str> {
+    Some(RawObject::parse(asked.setup.params.as_ref()?.get()).ok()?.get(key)?.get())
 }
 
-fn num_ctx(asked: &Asked) -> Option<u64> {
-    Object::parse(param(asked, "options")?).ok()?.read("num_ctx").ok()?
+fn num_ctx(asked: &ParsedRequest) -> Option<u64> {
+    RawObject::parse(param(asked, "options")?).ok()?.read("num_ctx").ok()?
 }
 
-fn stamp(asked: &Asked) -> Stamp {
-    let options = param(asked, "stream_options").and_then(|options| Object::parse(options).ok());
+fn stamp(asked: &ParsedRequest) -> ResponseStamp {
+    let options = param(asked, "stream_options").and_then(|options| RawObject::parse(options).ok());
     fixed_stamp(options.and_then(|options| options.read("include_usage").ok()?).unwrap_or(false))
 }
 
 /// The stamp of an answer; only whether usage is told in a stream differs.
-pub(super) fn fixed_stamp(usage: bool) -> Stamp {
-    Stamp { created: CREATED, created_at: CREATED_AT.into(), usage }
+pub(super) fn fixed_stamp(usage: bool) -> ResponseStamp {
+    ResponseStamp { created: CREATED, created_at: CREATED_AT.into(), usage }
 }
 
 /// True when the request says that no tool may be called, as every model then does.
-fn forbids_calls(asked: &Asked) -> bool {
+fn forbids_calls(asked: &ParsedRequest) -> bool {
     param(asked, "tool_choice").is_some_and(|choice| choice.contains("\"none\""))
 }
 
@@ -314,7 +314,7 @@ pub(super) async fn take(
     path: String,
     headers: Vec<(String, String)>,
     mut body: Body,
-) -> Option<Decision> {
+) -> Option<ScriptedDecision> {
     let (mut sum, mut bytes) = (Fnv::default(), 0u64);
     let (mut head, mut tail) = (Vec::new(), Vec::new());
     while let Some(frame) = body.frame().await {
@@ -327,7 +327,7 @@ pub(super) async fn take(
     }
     let stream = streams(dialect, &head, &tail);
     let n = host.ledger().number();
-    let seen = Seen {
+    let seen = SeenRequest {
         n,
         dialect,
         path,
@@ -344,21 +344,21 @@ pub(super) async fn take(
     let speech = next_speech(host, dialect, sum.0);
     // A guess, so that the answer is not taken for one to a shortened request.
     let usage = Usage { input_tokens: bytes / 4, output_tokens: speech.tokens, ..Usage::default() };
-    let events = speech.events(speech::begun(dialect, "scripted", sum.0), usage, None);
-    let form = if stream { Form::Stream } else { Form::Whole };
-    let answer = Answer::Said { form, events, stamp: fixed_stamp(true) };
-    Some(Decision { answer, step: Step::default() })
+    let events = speech.events(reply::begun(dialect, "scripted", sum.0), usage, None);
+    let form = if stream { ResponseForm::Stream } else { ResponseForm::Whole };
+    let answer = ScriptedAnswer::Said { form, events, stamp: fixed_stamp(true) };
+    Some(ScriptedDecision { answer, step: ScriptStep::default() })
 }
 
 /// The reply of the next step, as it stands there; the fixed text when there is none.
-fn next_speech(host: &Host, dialect: Dialect, digest: u64) -> Speech {
-    let Some(step) = host.ledger().step(&News::default()) else {
-        let reply = Reply { text: WORDS.into(), ..Reply::default() };
-        return Speech { reply, finish: "stop".into(), tokens: 1 };
+fn next_speech(host: &Host, dialect: Dialect, digest: u64) -> CutReply {
+    let Some(step) = host.ledger().step(&NewMessages::default()) else {
+        let reply = ScriptedReply { text: WORDS.into(), ..ScriptedReply::default() };
+        return CutReply { reply, finish: "stop".into(), tokens: 1 };
     };
     let mut reply = step.reply;
-    speech::name_calls(&mut reply.calls, dialect, digest);
-    Speech::new(host.options.meter, reply, None, step.finish)
+    reply::name_calls(&mut reply.calls, dialect, digest);
+    CutReply::new(host.options.meter, reply, None, step.finish)
 }
 
 /// Whether the request asks for pieces, as far as its ends tell.
@@ -375,7 +375,7 @@ fn streams(dialect: Dialect, head: &[u8], tail: &[u8]) -> bool {
 
 /// A request that was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct SeenRequest {
     /// Which one, counted from 1.
     pub n: u64,
     /// The dialect it was in.
@@ -401,16 +401,16 @@ pub struct Seen {
 }
 
 /// What was asked, and what is left to say.
-pub(super) struct Ledger {
+pub(super) struct RequestLog {
     count: u64,
-    seen: VecDeque<Seen>,
-    steps: Vec<Step>,
+    seen: VecDeque<SeenRequest>,
+    steps: Vec<ScriptStep>,
     /// A fingerprint for each beginning of each request that was answered.
     beginnings: HashSet<u64>,
 }
 
-impl Ledger {
-    pub(super) fn new(script: Script) -> Self {
+impl RequestLog {
+    pub(super) fn new(script: ScriptedSteps) -> Self {
         Self { count: 0, seen: VecDeque::new(), steps: script.steps, beginnings: HashSet::new() }
     }
 
@@ -420,7 +420,7 @@ impl Ledger {
         self.count
     }
 
-    pub(super) fn record(&mut self, seen: Seen, keep: usize) {
+    pub(super) fn record(&mut self, seen: SeenRequest, keep: usize) {
         // Answers overtake each other; the list is in the order of asking.
         let at = self.seen.partition_point(|other| other.n < seen.n);
         self.seen.insert(at, seen);
@@ -429,11 +429,11 @@ impl Ledger {
         }
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.iter().cloned().collect()
     }
 
-    pub(super) fn add(&mut self, step: Step) {
+    pub(super) fn add(&mut self, step: ScriptStep) {
         self.steps.push(step);
     }
 
@@ -442,7 +442,7 @@ impl Ledger {
     }
 
     /// The first step that is for this request; used up when that was its last time.
-    pub(super) fn step(&mut self, news: &News<'_>) -> Option<Step> {
+    pub(super) fn step(&mut self, news: &NewMessages<'_>) -> Option<ScriptStep> {
         let at = self.steps.iter().position(|step| step.when.holds(news))?;
         match &mut self.steps[at].repeat {
             Repeat::Times(times) if *times > 1 => *times -= 1,
@@ -453,20 +453,20 @@ impl Ledger {
     }
 
     /// Tokens of the longest beginning that an earlier request had.
-    pub(super) fn cached(&self, asked: &Asked, count: &Count) -> u64 {
+    pub(super) fn cached(&self, asked: &ParsedRequest, count: &RequestTokens) -> u64 {
         let sizes = std::iter::once(count.setup).chain(count.messages.iter().copied());
         let known = beginnings(asked).into_iter().zip(sizes);
         known.take_while(|(mark, _)| self.beginnings.contains(mark)).map(|(_, tokens)| tokens).sum()
     }
 
     /// Remembers the beginnings of a request that was answered.
-    pub(super) fn remember(&mut self, asked: &Asked) {
+    pub(super) fn remember(&mut self, asked: &ParsedRequest) {
         self.beginnings.extend(beginnings(asked));
     }
 }
 
 /// A fingerprint of the setup, then of everything up to each message.
-fn beginnings(asked: &Asked) -> Vec<u64> {
+fn beginnings(asked: &ParsedRequest) -> Vec<u64> {
     let mut sum = Fnv::default();
     let setup = (&asked.model, system(&asked.setup), tools(&asked.setup));
     sum.add(&format_args!("{setup:?}"));
@@ -483,7 +483,7 @@ fn add_message(message: &Message, sum: &mut Fnv) {
     sum.add(&format_args!("{:?}{:?}", message.role, message.name));
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } => sum.add(text),
+            MessagePart::Text { text, .. } => sum.add(text),
             other => sum.add(&format_args!("{other:?}")),
         }
     }

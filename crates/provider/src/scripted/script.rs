@@ -4,38 +4,38 @@
 //! does not keep those behind it. A line that cannot be read is named by its number and its field; nothing is guessed.
 
 use komado_core::message::{Message, Role};
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 use regex::Regex;
 use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
 /// Steps in order.
 #[derive(Clone, Debug, Default)]
-pub struct Script {
+pub struct ScriptedSteps {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
-impl Script {
+impl ScriptedSteps {
     /// Reads a script: a step a line; empty lines and those that begin with `#` are passed over.
     pub fn read(text: &str) -> Result<Self, BadScript> {
         script(text)
     }
 }
 
-impl From<Vec<Step>> for Script {
-    fn from(steps: Vec<Step>) -> Self {
+impl From<Vec<ScriptStep>> for ScriptedSteps {
+    fn from(steps: Vec<ScriptStep>) -> Self {
         Self { steps }
     }
 }
 
 /// One answer, or one failure.
 #[derive(Clone, Debug, Default)]
-pub struct Step {
+pub struct ScriptStep {
     /// Which requests it is for; any when left empty.
-    pub when: When,
+    pub when: StepCondition,
     /// What is said.
-    pub reply: Reply,
+    pub reply: ScriptedReply,
     /// How often it is used.
     pub repeat: Repeat,
     /// Milliseconds before anything is sent.
@@ -45,34 +45,37 @@ pub struct Step {
     /// Milliseconds between two pieces.
     pub chunk_delay_ms: u64,
     /// An error in place of the reply.
-    pub fail: Option<Fail>,
+    pub fail: Option<ScriptedFailure>,
     /// The connection is cut after so many bytes of the answer's body.
     pub break_after: Option<u64>,
     /// Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`, or any word.
     pub finish: Option<String>,
 }
 
-impl Step {
+impl ScriptStep {
     /// Says `text`.
     pub fn say(text: impl Into<String>) -> Self {
-        Self { reply: Reply { text: text.into(), ..Reply::default() }, ..Self::default() }
+        Self { reply: ScriptedReply { text: text.into(), ..ScriptedReply::default() }, ..Self::default() }
     }
 
     /// Calls the tool `name`; `arguments` is JSON.
     pub fn call(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         let call = ToolCall { id: None, name: name.into(), arguments: arguments.into() };
-        Self { reply: Reply { calls: vec![call], ..Reply::default() }, ..Self::default() }
+        Self { reply: ScriptedReply { calls: vec![call], ..ScriptedReply::default() }, ..Self::default() }
     }
 
     /// Fails with `status`, and with `body` as it is; in the words of the provider when there is none.
     pub fn fail(status: u16, body: Option<&str>) -> Self {
         let body = body.map(str::to_owned);
-        Self { fail: Some(Fail { status, body, ..Fail::default() }), ..Self::default() }
+        Self { fail: Some(ScriptedFailure { status, body, ..ScriptedFailure::default() }), ..Self::default() }
     }
 
     /// Says that the request is too large, whatever its size.
     pub fn overflow() -> Self {
-        Self { fail: Some(Fail { overflow: true, ..Fail::default() }), ..Self::default() }
+        Self {
+            fail: Some(ScriptedFailure { overflow: true, ..ScriptedFailure::default() }),
+            ..Self::default()
+        }
     }
 
     /// Reads one step from one JSON object.
@@ -116,7 +119,7 @@ impl Default for Repeat {
 
 /// Conditions of a step; all that are given must hold.
 #[derive(Clone, Debug, Default)]
-pub struct When {
+pub struct StepCondition {
     /// The news contain this text. News are all messages after the last one of the model.
     pub contains: Option<String>,
     /// Some message of the request contains this text.
@@ -131,9 +134,9 @@ pub struct When {
     pub is_summary: Option<bool>,
 }
 
-impl When {
+impl StepCondition {
     /// True when it is for this request.
-    pub(super) fn holds(&self, news: &News<'_>) -> bool {
+    pub(super) fn holds(&self, news: &NewMessages<'_>) -> bool {
         let text = &news.text;
         let is_said = |part: &String| news.all.iter().any(|message| message.words().contains(part.as_str()));
         self.anywhere.as_ref().is_none_or(is_said)
@@ -147,7 +150,7 @@ impl When {
 
 /// What a step looks at in a request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News<'a> {
+pub(super) struct NewMessages<'a> {
     /// Every message of the request.
     pub(super) all: &'a [Message],
     /// The words of all messages after the last one of the model.
@@ -159,7 +162,7 @@ pub(super) struct News<'a> {
     pub(super) is_summary: bool,
 }
 
-impl<'a> News<'a> {
+impl<'a> NewMessages<'a> {
     /// What is new in `messages`.
     pub(super) fn of(messages: &'a [Message], is_summary: bool) -> Self {
         let spoken = messages.iter().rposition(|message| message.role == Role::Assistant);
@@ -180,7 +183,7 @@ impl<'a> News<'a> {
 
 /// What is said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// The words. `{{turn}}`, `{{tokens}}`, `{{last}}` and `{{n}}` are filled in.
     pub text: String,
     /// What is thought before; filled in likewise.
@@ -204,7 +207,7 @@ pub struct ToolCall {
 
 /// An error in place of a reply.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Fail {
+pub struct ScriptedFailure {
     /// The HTTP status; 400 for an overflow, else 500 when left at 0.
     pub status: u16,
     /// The body, as it is; in the words of the provider when there is none.
@@ -235,18 +238,18 @@ fn place(field: &str) -> String {
     if field.is_empty() { String::new() } else { format!(", field `{field}`") }
 }
 
-fn script(text: &str) -> Result<Script, BadScript> {
+fn script(text: &str) -> Result<ScriptedSteps, BadScript> {
     let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate();
     let lines = lines.map(|(at, line)| (at + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    Ok(Script { steps: lines.map(|(number, line)| step(number, line)).collect::<Result<_, _>>()? })
+    Ok(ScriptedSteps { steps: lines.map(|(number, line)| step(number, line)).collect::<Result<_, _>>()? })
 }
 
-fn step(line: usize, text: &str) -> Result<Step, BadScript> {
+fn step(line: usize, text: &str) -> Result<ScriptStep, BadScript> {
     const KNOWN: &[&str] =
         &["when", "reply", "repeat", "delay_ms", "chunk", "chunk_delay_ms", "fail", "break_after", "finish"];
     let fields = Fields::parse(line, "", text, KNOWN)?;
-    let step = Step {
+    let step = ScriptStep {
         delay_ms: fields.read("delay_ms")?.unwrap_or(0),
         chunk: fields.read("chunk")?,
         chunk_delay_ms: fields.read("chunk_delay_ms")?.unwrap_or(0),
@@ -269,12 +272,12 @@ fn step(line: usize, text: &str) -> Result<Step, BadScript> {
     }
 }
 
-fn when(line: usize, value: &RawValue) -> Result<When, BadScript> {
+fn when(line: usize, value: &RawValue) -> Result<StepCondition, BadScript> {
     const KNOWN: &[&str] = &["anywhere", "contains", "regex", "turn", "has_tool_result", "is_summary"];
     let fields = Fields::parse(line, "when", value.get(), KNOWN)?;
     let regex = fields.read::<String>("regex")?.map(|text| Regex::new(&text)).transpose();
     let regex = regex.map_err(|e| fields.bad("regex", one_line(&e.to_string())))?;
-    Ok(When {
+    Ok(StepCondition {
         anywhere: fields.read("anywhere")?,
         contains: fields.read("contains")?,
         regex,
@@ -294,17 +297,17 @@ fn repeat(fields: &Fields<'_>, value: &RawValue) -> Result<Repeat, BadScript> {
     }
 }
 
-fn reply(line: usize, value: &RawValue) -> Result<Reply, BadScript> {
+fn reply(line: usize, value: &RawValue) -> Result<ScriptedReply, BadScript> {
     if value.get().starts_with('"') {
         let text = serde_json::from_str(value.get());
         let text = text.map_err(|e| BadScript { line, field: "reply".into(), why: e.to_string() })?;
-        return Ok(Reply { text, ..Reply::default() });
+        return Ok(ScriptedReply { text, ..ScriptedReply::default() });
     }
     const KNOWN: &[&str] = &["text", "reasoning", "signature", "calls"];
     let fields = Fields::parse(line, "reply", value.get(), KNOWN)?;
     let calls: Vec<&RawValue> = fields.read("calls")?.unwrap_or_default();
     let calls = calls.iter().enumerate().map(|(at, value)| call(line, at, value));
-    let reply = Reply {
+    let reply = ScriptedReply {
         text: fields.read("text")?.unwrap_or_default(),
         reasoning: fields.read("reasoning")?,
         signature: fields.read("signature")?,
@@ -324,7 +327,7 @@ fn call(line: usize, at: usize, value: &RawValue) -> Result<ToolCall, BadScript>
     let arguments = match fields.get("arguments") {
         // A text is taken as it is: models do write arguments that are no JSON.
         Some(value) if value.get().starts_with('"') => fields.read("arguments")?.unwrap_or_default(),
-        Some(value) if value.get().starts_with('{') => Raw::from_value(value).get().to_owned(),
+        Some(value) if value.get().starts_with('{') => RawJson::from_value(value).get().to_owned(),
         Some(value) => {
             return Err(fields.bad("arguments", format!("{}; an object, or a text", value.get())));
         }
@@ -333,7 +336,7 @@ fn call(line: usize, at: usize, value: &RawValue) -> Result<ToolCall, BadScript>
     Ok(ToolCall { id: fields.read("id")?, name, arguments })
 }
 
-fn fail(line: usize, value: &RawValue) -> Result<Fail, BadScript> {
+fn fail(line: usize, value: &RawValue) -> Result<ScriptedFailure, BadScript> {
     const KNOWN: &[&str] = &["status", "body", "retry_after", "overflow", "in_stream"];
     let fields = Fields::parse(line, "fail", value.get(), KNOWN)?;
     let status: Option<u16> = fields.read("status")?;
@@ -345,7 +348,7 @@ fn fail(line: usize, value: &RawValue) -> Result<Fail, BadScript> {
         // JSON may be written as it is, without a text around it.
         other => other.map(|value| value.get().to_owned()),
     };
-    Ok(Fail {
+    Ok(ScriptedFailure {
         status: status.unwrap_or(0),
         body,
         retry_after: fields.read("retry_after")?,
@@ -358,13 +361,13 @@ fn fail(line: usize, value: &RawValue) -> Result<Fail, BadScript> {
 struct Fields<'a> {
     line: usize,
     within: String,
-    object: Object<'a>,
+    object: RawObject<'a>,
 }
 
 impl<'a> Fields<'a> {
     fn parse(line: usize, within: &str, text: &'a str, known: &[&str]) -> Result<Self, BadScript> {
         let bad = |field: &str, why: String| BadScript { line, field: field.into(), why };
-        let object = Object::parse(text)
+        let object = RawObject::parse(text)
             .map_err(|e| bad(within, format!("not a JSON object: {}", without_place(&e))))?;
         let fields = Self { line, within: within.into(), object };
         match fields.object.0.iter().find(|(key, _)| !known.contains(&key.as_ref())) {

@@ -3,10 +3,10 @@
 //! One door for all: the path says which dialect is spoken, and so how even an error about the path itself looks.
 
 use super::Host;
-use super::decide::{self, Answer, Decision, Request};
-use super::words::{Refusal, Words};
-use crate::dialect::{Dialect, Encode, Form};
-use crate::event::Event;
+use super::decide::{self, ScriptedAnswer, ScriptedDecision, ScriptedRequest};
+use super::errors::{ErrorStyle, HttpRefusal};
+use crate::dialect::{Dialect, Encode, ResponseForm};
+use crate::event::ModelEvent;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -115,9 +115,9 @@ async fn discarded(host: &Host, dialect: Dialect, parts: &Parts, body: Body) -> 
 }
 
 /// The request with all of its body, however large; `None` when the client went away.
-async fn read_request(dialect: Dialect, parts: &Parts, body: Body) -> Option<Request> {
+async fn read_request(dialect: Dialect, parts: &Parts, body: Body) -> Option<ScriptedRequest> {
     let body = axum::body::to_bytes(body, usize::MAX).await.ok()?;
-    Some(Request { dialect, path: path(parts), headers: headers(&parts.headers), body })
+    Some(ScriptedRequest { dialect, path: path(parts), headers: headers(&parts.headers), body })
 }
 
 fn told(host: &Host, parts: &Parts) -> HttpAnswer {
@@ -139,12 +139,12 @@ fn page_of(value: &Value) -> HttpAnswer {
 
 /// The client is gone.
 fn gone() -> HttpAnswer {
-    refused(Refusal::new(400, r#"{"error":"the request ended before its body did"}"#), None)
+    refused(HttpRefusal::new(400, r#"{"error":"the request ended before its body did"}"#), None)
 }
 
 /// A panic while deciding.
 fn bug() -> HttpAnswer {
-    refused(Refusal::new(500, r#"{"error":"the model server failed; this is a bug in it"}"#), None)
+    refused(HttpRefusal::new(500, r#"{"error":"the model server failed; this is a bug in it"}"#), None)
 }
 
 fn path(parts: &Parts) -> String {
@@ -165,19 +165,21 @@ fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
 pub(super) const MODEL: &str = "scripted";
 
 /// What stands at `path`; `None` when `words` speaks for a server that has no such page.
-fn about(path: &str, words: Words, window: Option<u64>, anthropic: bool) -> Option<Value> {
-    let only = |owner: Words| [owner, Words::ByDialect].contains(&words);
+fn about(path: &str, words: ErrorStyle, window: Option<u64>, anthropic: bool) -> Option<Value> {
+    let only = |owner: ErrorStyle| [owner, ErrorStyle::ByDialect].contains(&words);
     match path {
         "/" => Some(json!({ "name": "komado model-server", "status": "running" })),
         "/healthz" | "/health" => Some(json!({ "status": "ok" })),
-        "/v1/models" | "/models" if anthropic && only(Words::Anthropic) => Some(anthropic_models(window)),
+        "/v1/models" | "/models" if anthropic && only(ErrorStyle::Anthropic) => {
+            Some(anthropic_models(window))
+        }
         "/v1/models" | "/models" => Some(models(words, window)),
-        "/props" => only(Words::LlamaCpp).then(|| props(window)),
-        "/api/show" => only(Words::Ollama).then(|| show(window)),
-        "/api/ps" => only(Words::Ollama).then(|| json!({ "models": [loaded(window)] })),
-        "/api/tags" => only(Words::Ollama).then(|| json!({ "models": [installed()] })),
-        "/api/version" => only(Words::Ollama).then(|| json!({ "version": "0.12.6" })),
-        "/api/v0/models" => only(Words::LmStudio).then(|| lm_models(window)),
+        "/props" => only(ErrorStyle::LlamaCpp).then(|| props(window)),
+        "/api/show" => only(ErrorStyle::Ollama).then(|| show(window)),
+        "/api/ps" => only(ErrorStyle::Ollama).then(|| json!({ "models": [loaded(window)] })),
+        "/api/tags" => only(ErrorStyle::Ollama).then(|| json!({ "models": [installed()] })),
+        "/api/version" => only(ErrorStyle::Ollama).then(|| json!({ "version": "0.12.6" })),
+        "/api/v0/models" => only(ErrorStyle::LmStudio).then(|| lm_models(window)),
         _ => None,
     }
 }
@@ -190,12 +192,12 @@ fn sized(mut about: Value, names: &[&str], window: Option<u64>) -> Value {
     about
 }
 
-fn models(words: Words, window: Option<u64>) -> Value {
+fn models(words: ErrorStyle, window: Option<u64>) -> Value {
     let model = json!({ "id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "komado" });
     let model = match (words, window) {
-        (Words::Vllm, _) => sized(model, &["max_model_len"], window),
-        (Words::OpenRouter, _) => sized(model, &["context_length"], window),
-        (Words::LlamaCpp, Some(_)) => {
+        (ErrorStyle::Vllm, _) => sized(model, &["max_model_len"], window),
+        (ErrorStyle::OpenRouter, _) => sized(model, &["context_length"], window),
+        (ErrorStyle::LlamaCpp, Some(_)) => {
             let mut model = model;
             model["meta"] = sized(json!({}), &["n_ctx", "n_ctx_train"], window);
             model
@@ -269,24 +271,24 @@ fn lm_models(window: Option<u64>) -> Value {
 const LAST_WORDS: Duration = Duration::from_millis(20);
 
 /// The HTTP answer to a request.
-pub(super) fn response(dialect: Dialect, decision: Decision) -> Response<Body> {
+pub(super) fn response(dialect: Dialect, decision: ScriptedDecision) -> Response<Body> {
     let (pause, cut) = (Duration::from_millis(decision.step.chunk_delay_ms), decision.step.break_after);
     match decision.answer {
-        Answer::Refused(refusal) => refused(refusal, cut),
-        Answer::RefusedInStream { refusal, begun, stamp } => {
-            let encoder = dialect.encoder(Form::Stream, stamp);
+        ScriptedAnswer::Refused(refusal) => refused(refusal, cut),
+        ScriptedAnswer::RefusedInStream { refusal, begun, stamp } => {
+            let encoder = dialect.encoder(ResponseForm::Stream, stamp);
             let last = failed(dialect, &refusal);
             let pieces = Pieces { encoder, events: begun.into(), last: Some(last), ends: false, pause, cut };
             let mut response = streamed(dialect, pieces);
             retry_after(&mut response, refusal.retry_after);
             response
         }
-        Answer::Said { form: Form::Stream, events, stamp } => {
-            let encoder = dialect.encoder(Form::Stream, stamp);
+        ScriptedAnswer::Said { form: ResponseForm::Stream, events, stamp } => {
+            let encoder = dialect.encoder(ResponseForm::Stream, stamp);
             streamed(dialect, Pieces { encoder, events: events.into(), last: None, ends: true, pause, cut })
         }
-        Answer::Said { form: Form::Whole, events, stamp } => {
-            let mut encoder = dialect.encoder(Form::Whole, stamp);
+        ScriptedAnswer::Said { form: ResponseForm::Whole, events, stamp } => {
+            let mut encoder = dialect.encoder(ResponseForm::Whole, stamp);
             let mut bytes = Vec::new();
             events.iter().for_each(|event| encoder.event(event, &mut bytes));
             encoder.end(&mut bytes);
@@ -296,7 +298,7 @@ pub(super) fn response(dialect: Dialect, decision: Decision) -> Response<Body> {
 }
 
 /// An error as an answer.
-pub(super) fn refused(refusal: Refusal, cut: Option<u64>) -> Response<Body> {
+pub(super) fn refused(refusal: HttpRefusal, cut: Option<u64>) -> Response<Body> {
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = whole(status, refusal.body.into_bytes(), cut);
     retry_after(&mut response, refusal.retry_after);
@@ -365,7 +367,7 @@ fn broken() -> io::Error {
 /// What is still to be sent.
 struct Pieces {
     encoder: Box<dyn Encode>,
-    events: VecDeque<Event>,
+    events: VecDeque<ModelEvent>,
     /// Sent as it is when the events are over.
     last: Option<Vec<u8>>,
     /// True while the encoder's own end is still to come.
@@ -413,7 +415,7 @@ impl Pieces {
 }
 
 /// An error as an event of a stream.
-fn failed(dialect: Dialect, refusal: &Refusal) -> Vec<u8> {
+fn failed(dialect: Dialect, refusal: &HttpRefusal) -> Vec<u8> {
     let body = refusal.body.replace('\n', "\ndata: ");
     let text = match dialect {
         Dialect::Chat => format!("data: {body}\n\n"),

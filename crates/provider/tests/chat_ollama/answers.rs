@@ -1,12 +1,12 @@
 //! Answers as real servers send them, and what is heard of each.
 
 use super::kit::{decoded, heard, shown};
-use komado_provider::{Dialect, Form};
+use komado_provider::{Dialect, ResponseForm};
 
 /// An answer that a server sent.
 pub(crate) struct Fixture {
     pub(crate) dialect: Dialect,
-    pub(crate) form: Form,
+    pub(crate) form: ResponseForm,
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
     wanted: &'static str,
@@ -16,7 +16,7 @@ macro_rules! fixture {
     ($dialect:ident, $form:ident, $file:literal, $wanted:literal) => {
         Fixture {
             dialect: Dialect::$dialect,
-            form: Form::$form,
+            form: ResponseForm::$form,
             name: $file,
             text: include_str!(concat!("../fixtures/", $file)),
             wanted: $wanted,
@@ -282,7 +282,7 @@ fn every_server_is_heard_as_it_meant_it() {
 #[test]
 fn a_whole_answer_of_ollama_is_heard_in_both_forms() {
     let wanted = "- gpt-oss:20b\nthought \"yes\"\ntext \"はい\"\nusage [11, 3, 0, 0]\nfinished length";
-    for form in [Form::Stream, Form::Whole] {
+    for form in [ResponseForm::Stream, ResponseForm::Whole] {
         let events = decoded(Dialect::Ollama, form, &[OLLAMA_WHOLE.as_bytes()]);
         assert_eq!(shown(&heard(&events)), wanted, "{form:?}");
     }
@@ -291,10 +291,10 @@ fn a_whole_answer_of_ollama_is_heard_in_both_forms() {
 #[test]
 fn an_object_in_place_of_the_stream_that_was_asked_for_is_understood() {
     for fixture in ALL.iter().filter(|fixture| fixture.name.ends_with("openai.json")) {
-        let events = decoded(Dialect::Chat, Form::Stream, &[b"\n ", fixture.text.as_bytes()]);
+        let events = decoded(Dialect::Chat, ResponseForm::Stream, &[b"\n ", fixture.text.as_bytes()]);
         assert_eq!(shown(&heard(&events)), fixture.wanted);
     }
-    let events = decoded(Dialect::Chat, Form::Stream, &[br#"{"error":"too long"}"#]);
+    let events = decoded(Dialect::Chat, ResponseForm::Stream, &[br#"{"error":"too long"}"#]);
     assert_eq!(shown(&heard(&events)), "- -\nfailed 200 {\"error\":\"too long\"}");
 }
 
@@ -307,14 +307,14 @@ fn an_answer_that_is_none_is_told_with_its_text() {
         (Dialect::Ollama, "404 page not found"),
         (Dialect::Ollama, r#"{"detail":"Not Found"}"#),
     ] {
-        let heard = heard(&decoded(dialect, Form::Whole, &[text.as_bytes()]));
+        let heard = heard(&decoded(dialect, ResponseForm::Whole, &[text.as_bytes()]));
         assert_eq!(heard.failed.map(|failed| failed.body).as_deref(), Some(text), "{dialect:?}");
         assert_eq!(heard.finish, None);
     }
     for (dialect, text) in
         [(Dialect::Chat, "data: oops\n\ndata: [DONE]\n\n"), (Dialect::Ollama, "oops\n{\"done\":true}\n")]
     {
-        let heard = heard(&decoded(dialect, Form::Stream, &[text.as_bytes()]));
+        let heard = heard(&decoded(dialect, ResponseForm::Stream, &[text.as_bytes()]));
         assert_eq!(heard.failed.map(|failed| failed.body).as_deref(), Some("oops"), "{dialect:?}");
         assert_eq!(heard.finish, None);
     }

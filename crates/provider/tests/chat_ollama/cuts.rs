@@ -2,7 +2,7 @@
 
 use super::answers::{ALL, Fixture};
 use super::kit::{decoded, heard};
-use komado_provider::{Event, Form};
+use komado_provider::{ModelEvent, ResponseForm};
 
 #[test]
 fn an_answer_is_the_same_however_its_bytes_are_cut() {
@@ -20,7 +20,7 @@ fn an_answer_is_the_same_however_its_bytes_are_cut() {
 
 #[test]
 fn line_ends_of_another_system_change_nothing() {
-    for Fixture { dialect, form, name, text, .. } in ALL.iter().filter(|f| f.form == Form::Stream) {
+    for Fixture { dialect, form, name, text, .. } in ALL.iter().filter(|f| f.form == ResponseForm::Stream) {
         let other = text.replace('\n', "\r\n");
         let whole = decoded(*dialect, *form, &[text.as_bytes()]);
         assert_eq!(decoded(*dialect, *form, &[other.as_bytes()]), whole, "{name}");
@@ -42,10 +42,10 @@ fn an_answer_cut_short_never_claims_to_be_finished() {
                 );
             }
             // A line that breaks off is the network's doing, not an error that the server told.
-            if part.failed.is_some() && *form == Form::Stream {
+            if part.failed.is_some() && *form == ResponseForm::Stream {
                 assert_eq!(part.failed, whole.failed, "{name} at {at}");
             }
-            let over = |event: &Event| matches!(event, Event::Finished(_) | Event::Failed(_));
+            let over = |event: &ModelEvent| matches!(event, ModelEvent::Finished(_) | ModelEvent::Failed(_));
             let said = events.iter().position(over).map_or(0, |at| events.len() - 1 - at);
             assert_eq!(said, 0, "{name} at {at}: nothing comes after the end");
         }
@@ -54,7 +54,7 @@ fn an_answer_cut_short_never_claims_to_be_finished() {
 
 #[test]
 fn what_comes_before_a_cut_stays_said() {
-    for Fixture { dialect, form, name, text, .. } in ALL.iter().filter(|f| f.form == Form::Stream) {
+    for Fixture { dialect, form, name, text, .. } in ALL.iter().filter(|f| f.form == ResponseForm::Stream) {
         let whole = decoded(*dialect, *form, &[text.as_bytes()]);
         for at in 0..text.len() {
             let (mut decoder, mut events) = (dialect.decoder(*form), Vec::new());

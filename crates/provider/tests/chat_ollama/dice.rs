@@ -3,9 +3,9 @@
 use super::kit::{ask, decoded, encoded, heard, setup, written};
 use super::requests::{call, result};
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Message, Opaque, Part, Role};
-use komado_core::raw::Raw;
-use komado_provider::{Dialect, Event, Form};
+use komado_core::message::{CallKind, Message, MessagePart, Opaque, Role};
+use komado_core::raw::RawJson;
+use komado_provider::{Dialect, ModelEvent, ResponseForm};
 use proptest::prelude::*;
 
 const OURS: [Dialect; 2] = [Dialect::Chat, Dialect::Ollama];
@@ -20,14 +20,14 @@ fn arguments() -> impl Strategy<Value = String> {
         Just("{\"n\": 1.0, \"big\": 12345678901234567890}".to_owned()),
         Just("{\"_raw\":\"x\"}".to_owned()),
         words().prop_filter("says something", |text| !text.trim().is_empty()
-            && Raw::parse(text.clone()).is_err()),
+            && RawJson::parse(text.clone()).is_err()),
     ]
 }
 
 fn extra(dialect: Dialect) -> impl Strategy<Value = Option<Opaque>> {
     let json = prop_oneof![Just(r#"{"odd":[1.0]}"#), Just(r#"{"odd":{"a":1e400},"b":"窓"}"#)];
-    let opaque =
-        json.prop_map(move |json| Opaque { dialect: dialect.name().into(), json: Raw::parse(json).unwrap() });
+    let opaque = json
+        .prop_map(move |json| Opaque { dialect: dialect.name().into(), json: RawJson::parse(json).unwrap() });
     proptest::option::weighted(0.2, opaque)
 }
 
@@ -36,11 +36,11 @@ fn turn(dialect: Dialect) -> impl Strategy<Value = Vec<Message>> {
     let calls = proptest::collection::vec(("[a-z]{1,5}", arguments(), words()), 0..3);
     (words(), proptest::option::of(words()), calls, extra(dialect)).prop_map(|(asked, said, calls, extra)| {
         let mut turn = vec![Message::text(Role::User, asked)];
-        let mut parts: Vec<Part> = said.map(Part::text).into_iter().collect();
+        let mut parts: Vec<MessagePart> = said.map(MessagePart::text).into_iter().collect();
         let ids = (0..calls.len()).map(|n| format!("c{n}"));
         parts.extend(ids.clone().zip(&calls).map(|(id, (name, arguments, _))| call(&id, name, arguments)));
         if parts.is_empty() {
-            parts.push(Part::text(""));
+            parts.push(MessagePart::text(""));
         }
         turn.push(Message { extra, ..Message::of(Role::Assistant, parts) });
         turn.extend(ids.zip(&calls).map(|(id, (name, _, text))| result(&id, name, text)));
@@ -61,7 +61,7 @@ fn either() -> impl Strategy<Value = (Dialect, Vec<Message>)> {
 fn comparable(dialect: Dialect, mut messages: Vec<Message>) -> Vec<Message> {
     if dialect == Dialect::Chat {
         for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
-            if let Part::Result(outcome) = part {
+            if let MessagePart::Result(outcome) = part {
                 outcome.name = None;
             }
         }
@@ -69,26 +69,26 @@ fn comparable(dialect: Dialect, mut messages: Vec<Message>) -> Vec<Message> {
     messages
 }
 
-fn answer() -> impl Strategy<Value = Vec<Event>> {
+fn answer() -> impl Strategy<Value = Vec<ModelEvent>> {
     let pieces = || proptest::collection::vec(words(), 0..4);
     let calls = proptest::collection::vec(("[a-z]{1,5}", arguments()), 0..4);
     (pieces(), pieces(), calls, 0..9u64).prop_map(|(thoughts, texts, calls, tokens)| {
-        let mut events = vec![Event::Begun { id: None, model: Some("m".into()) }];
-        events.extend(thoughts.into_iter().map(Event::Reasoning));
-        events.extend(texts.into_iter().map(Event::Text));
+        let mut events = vec![ModelEvent::Begun { id: None, model: Some("m".into()) }];
+        events.extend(thoughts.into_iter().map(ModelEvent::Reasoning));
+        events.extend(texts.into_iter().map(ModelEvent::Text));
         for (index, (name, _)) in calls.iter().enumerate() {
             let (id, name, kind) = (format!("c{index}"), name.clone(), CallKind::Function);
-            events.push(Event::Call { index: index * 2, id, name, kind });
+            events.push(ModelEvent::Call { index: index * 2, id, name, kind });
         }
         for (index, (_, arguments)) in calls.iter().enumerate() {
             let half = arguments.chars().count() / 2;
             for text in [arguments.chars().take(half).collect(), arguments.chars().skip(half).collect()] {
-                events.push(Event::Arguments { index: index * 2, text });
+                events.push(ModelEvent::Arguments { index: index * 2, text });
             }
         }
-        events.push(Event::Usage(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() }));
+        events.push(ModelEvent::Usage(Usage { input_tokens: tokens, output_tokens: 1, ..Usage::default() }));
         let why = if calls.is_empty() { "stop" } else { "tool_calls" };
-        events.push(Event::Finished(why.into()));
+        events.push(ModelEvent::Finished(why.into()));
         events
     })
 }
@@ -114,7 +114,7 @@ proptest! {
     fn any_answer_is_heard_as_it_was_said_however_it_is_cut(events in answer(), size in 1..40usize) {
         let wanted = heard(&events);
         for dialect in OURS {
-            for form in [Form::Stream, Form::Whole] {
+            for form in [ResponseForm::Stream, ResponseForm::Whole] {
                 let bytes = encoded(dialect, form, &events);
                 let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
                 let again = heard(&decoded(dialect, form, &pieces));
@@ -131,7 +131,7 @@ proptest! {
         text in r#"(data: )?[\[{]("?(choices|delta|message|tool_calls|index|error|done)"?[:,\[{]?){0,8}[\]}]*\n{0,2}"#,
     ) {
         for dialect in OURS {
-            for form in [Form::Stream, Form::Whole] {
+            for form in [ResponseForm::Stream, ResponseForm::Whole] {
                 prop_assert!(heard(&decoded(dialect, form, &[&bytes])).finish.is_none());
                 decoded(dialect, form, &[text.as_bytes()]);
             }

@@ -4,10 +4,10 @@ use super::answers::{ALL, OLLAMA_WHOLE};
 use super::kit::{decoded, encoded, heard, shown};
 use komado_core::journal::Usage;
 use komado_core::message::CallKind;
-use komado_provider::dialect::Stamp;
-use komado_provider::{Dialect, Event, Failed, Form};
+use komado_provider::dialect::ResponseStamp;
+use komado_provider::{Dialect, ModelEvent, ProviderFailure, ResponseForm};
 
-const FORMS: [Form; 2] = [Form::Stream, Form::Whole];
+const FORMS: [ResponseForm; 2] = [ResponseForm::Stream, ResponseForm::Whole];
 
 #[test]
 fn every_answer_of_a_server_is_heard_again_when_we_send_it_on() {
@@ -34,26 +34,28 @@ fn every_answer_of_a_server_is_heard_again_when_we_send_it_on() {
     }
 }
 
-fn talk(id: Option<&str>) -> Vec<Event> {
-    let call =
-        |index, id: &str| Event::Call {
-            index, id: id.into(), name: "読む".into(), kind: CallKind::Function
-        };
-    let arguments = |index, text: &str| Event::Arguments { index, text: text.into() };
+fn talk(id: Option<&str>) -> Vec<ModelEvent> {
+    let call = |index, id: &str| ModelEvent::Call {
+        index,
+        id: id.into(),
+        name: "読む".into(),
+        kind: CallKind::Function,
+    };
+    let arguments = |index, text: &str| ModelEvent::Arguments { index, text: text.into() };
     vec![
-        Event::Begun { id: id.map(Into::into), model: Some("m-1".into()) },
-        Event::Reasoning("窓を".into()),
-        Event::Reasoning("見る\n".into()),
-        Event::Text("はい、".into()),
-        Event::Text("\"二つ\" 読みます 🪟".into()),
+        ModelEvent::Begun { id: id.map(Into::into), model: Some("m-1".into()) },
+        ModelEvent::Reasoning("窓を".into()),
+        ModelEvent::Reasoning("見る\n".into()),
+        ModelEvent::Text("はい、".into()),
+        ModelEvent::Text("\"二つ\" 読みます 🪟".into()),
         // Indexes as a dialect counts them that counts texts as well.
         call(2, "a"),
         call(3, "b"),
         arguments(3, "{\"p\":"),
         arguments(2, "{\"q\":1.0}"),
         arguments(3, "12345678901234567890}"),
-        Event::Usage(Usage { input_tokens: 7, output_tokens: 5, ..Usage::default() }),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Usage(Usage { input_tokens: 7, output_tokens: 5, ..Usage::default() }),
+        ModelEvent::Finished("tool_calls".into()),
     ]
 }
 
@@ -80,15 +82,15 @@ fn thoughts_words_and_parallel_calls_are_heard_as_they_were_said() {
 #[test]
 fn a_stream_of_ours_is_byte_for_byte_what_openai_would_send() {
     let events = [
-        Event::Begun { id: Some("c1".into()), model: Some("m".into()) },
-        Event::Text("窓".into()),
-        Event::Usage(Usage {
+        ModelEvent::Begun { id: Some("c1".into()), model: Some("m".into()) },
+        ModelEvent::Text("窓".into()),
+        ModelEvent::Usage(Usage {
             input_tokens: 2,
             output_tokens: 3,
             cache_creation_tokens: 0,
             cache_read_tokens: 4,
         }),
-        Event::Finished("stop".into()),
+        ModelEvent::Finished("stop".into()),
     ];
     let head =
         r#"data: {"id":"c1","object":"chat.completion.chunk","created":1763200000,"model":"m","choices":["#;
@@ -106,14 +108,14 @@ fn a_stream_of_ours_is_byte_for_byte_what_openai_would_send() {
         ),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let found = String::from_utf8(encoded(Dialect::Chat, Form::Stream, &events)).unwrap();
+    let found = String::from_utf8(encoded(Dialect::Chat, ResponseForm::Stream, &events)).unwrap();
     assert_eq!(found, wanted.concat());
 }
 
 #[test]
 fn usage_is_streamed_only_to_clients_that_asked_for_it() {
-    let stamp = Stamp { created: 1, created_at: String::new(), usage: false };
-    let (mut encoder, mut out) = (Dialect::Chat.encoder(Form::Stream, stamp), Vec::new());
+    let stamp = ResponseStamp { created: 1, created_at: String::new(), usage: false };
+    let (mut encoder, mut out) = (Dialect::Chat.encoder(ResponseForm::Stream, stamp), Vec::new());
     talk(Some("x")).iter().for_each(|event| encoder.event(event, &mut out));
     encoder.end(&mut out);
     let text = String::from_utf8(out).unwrap();
@@ -123,7 +125,8 @@ fn usage_is_streamed_only_to_clients_that_asked_for_it() {
 
 #[test]
 fn a_failure_is_told_in_the_clients_own_form_and_nothing_follows() {
-    let failed = Event::Failed(Failed { status: 529, body: "{\"error\":\n\"長すぎる\"}".into() });
+    let failed =
+        ModelEvent::Failed(ProviderFailure { status: 529, body: "{\"error\":\n\"長すぎる\"}".into() });
     for form in FORMS {
         let chat = String::from_utf8(encoded(Dialect::Chat, form, std::slice::from_ref(&failed))).unwrap();
         let json = r#"{"error":{"message":"長すぎる","type":"upstream_error","param":null,"code":529}}"#;
@@ -137,12 +140,12 @@ fn a_failure_is_told_in_the_clients_own_form_and_nothing_follows() {
 #[test]
 fn what_only_another_dialect_knows_is_not_said() {
     use komado_core::message::Opaque;
-    use komado_core::raw::Raw;
-    let foreign = |json: &str| Opaque { dialect: "anthropic".into(), json: Raw::parse(json).unwrap() };
+    use komado_core::raw::RawJson;
+    let foreign = |json: &str| Opaque { dialect: "anthropic".into(), json: RawJson::parse(json).unwrap() };
     let mut events = talk(Some("x-1"));
-    events.insert(3, Event::Signature("seal".into()));
-    events.insert(3, Event::Part(foreign(r#"{"type":"server_tool_use"}"#)));
-    events.insert(3, Event::Extra(foreign(r#"{"container":1}"#)));
+    events.insert(3, ModelEvent::Signature("seal".into()));
+    events.insert(3, ModelEvent::Part(foreign(r#"{"type":"server_tool_use"}"#)));
+    events.insert(3, ModelEvent::Extra(foreign(r#"{"container":1}"#)));
     for dialect in [Dialect::Chat, Dialect::Ollama] {
         for form in FORMS {
             let text = String::from_utf8(encoded(dialect, form, &events)).unwrap();
@@ -155,7 +158,7 @@ fn what_only_another_dialect_knows_is_not_said() {
 
 #[test]
 fn an_answer_of_ollama_is_sent_on_as_it_came() {
-    let events = decoded(Dialect::Ollama, Form::Whole, &[OLLAMA_WHOLE.as_bytes()]);
+    let events = decoded(Dialect::Ollama, ResponseForm::Whole, &[OLLAMA_WHOLE.as_bytes()]);
     for form in FORMS {
         let bytes = encoded(Dialect::Ollama, form, &events);
         assert_eq!(heard(&decoded(Dialect::Ollama, form, &[&bytes])), heard(&events));

@@ -1,15 +1,15 @@
 //! Requests, written and read.
 
 use super::kit::{Names, ask, setup, written};
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
-use komado_core::raw::Raw;
-use komado_provider::{Dialect, Tools};
+use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
+use komado_core::raw::RawJson;
+use komado_provider::{Dialect, ToolUse};
 
 const TOOLS: &str =
     r#"[ {"type":"function","function":{"name":"read","parameters":{"type":"object","n":1.0}}} ]"#;
 
-pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::Call(Call {
+pub(crate) fn call(id: &str, name: &str, arguments: &str) -> MessagePart {
+    MessagePart::Call(Call {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
@@ -21,10 +21,10 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Part {
 pub(crate) fn result(id: &str, name: &str, text: &str) -> Message {
     Message::of(
         Role::Tool,
-        vec![Part::Result(Outcome {
+        vec![MessagePart::Result(ToolOutcome {
             call_id: id.into(),
             name: Some(name.into()),
-            content: vec![Part::text(text)],
+            content: vec![MessagePart::text(text)],
             is_error: false,
             output_ref: None,
             duration_ms: None,
@@ -38,7 +38,11 @@ fn talk() -> Vec<Message> {
         Message::text(Role::User, "窓を開けて"),
         Message::of(
             Role::Assistant,
-            vec![Part::text("はい"), call("c1", "read", "{\"p\":\"a\"}"), call("c2", "read", "{\"p\": 1.0}")],
+            vec![
+                MessagePart::text("はい"),
+                call("c1", "read", "{\"p\":\"a\"}"),
+                call("c2", "read", "{\"p\": 1.0}"),
+            ],
         ),
         result("c1", "read", "one"),
         result("c2", "read", "二"),
@@ -51,7 +55,7 @@ fn talk() -> Vec<Message> {
 fn nameless(messages: &[Message]) -> Vec<Message> {
     let mut messages = messages.to_vec();
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
-        if let Part::Result(outcome) = part {
+        if let MessagePart::Result(outcome) = part {
             outcome.name = None;
         }
     }
@@ -81,7 +85,7 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
         let mut now = ask(&setup);
         now.max_tokens = Some(10);
         let mut then = ask(&setup);
-        (then.stream, then.tools, then.window) = (true, Tools::NamedOnly, Some(4096));
+        (then.stream, then.tools, then.window) = (true, ToolUse::NamedOnly, Some(4096));
         for n in 1..talk.len() {
             let (short, ends) = written(dialect, &now, &talk[..n]);
             let (long, _) = written(dialect, &then, &talk);
@@ -99,9 +103,9 @@ fn a_chat_request_has_its_fields_behind_the_messages() {
     let mut ask = ask(&setup);
     let hi = [Message::text(Role::User, "hi")];
     let head = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{}],"temperature":1.0,"#;
-    let found = |ask: &komado_provider::Ask<'_>| written(Dialect::Chat, ask, &hi).0;
+    let found = |ask: &komado_provider::ModelRequest<'_>| written(Dialect::Chat, ask, &hi).0;
     assert_eq!(found(&ask), format!(r#"{head}"tool_choice":"auto","max_completion_tokens":5}}"#));
-    (ask.max_tokens, ask.stream, ask.tools) = (Some(9), true, Tools::NamedOnly);
+    (ask.max_tokens, ask.stream, ask.tools) = (Some(9), true, ToolUse::NamedOnly);
     let tail = r#""max_completion_tokens":9,"tool_choice":"none","stream":true,"stream_options":{"x":1,"include_usage":true}}"#;
     assert_eq!(found(&ask), format!("{head}{tail}"));
 }
@@ -109,10 +113,10 @@ fn a_chat_request_has_its_fields_behind_the_messages() {
 #[test]
 fn a_strict_server_gets_no_field_that_is_not_its_own() {
     let setup = setup(Dialect::Chat, None, None, None);
-    let ask = komado_provider::Ask { stream: true, is_strict: true, ..ask(&setup) };
+    let ask = komado_provider::ModelRequest { stream: true, is_strict: true, ..ask(&setup) };
     let mut thinker = Message::text(Role::Assistant, "ok");
-    thinker.parts.insert(0, Part::Reasoning { text: "hm".into(), signature: None });
-    let json = komado_core::raw::Raw::parse(r#"{"reasoning_content":null,"own":1}"#).unwrap();
+    thinker.parts.insert(0, MessagePart::Reasoning { text: "hm".into(), signature: None });
+    let json = komado_core::raw::RawJson::parse(r#"{"reasoning_content":null,"own":1}"#).unwrap();
     thinker.extra = Some(komado_core::message::Opaque { dialect: "openai".into(), json });
     let text = written(Dialect::Chat, &ask, &[Message::text(Role::User, "hi"), thinker]).0;
     assert!(!text.contains("stream_options") && !text.contains("reasoning_content"), "{text}");
@@ -122,7 +126,7 @@ fn a_strict_server_gets_no_field_that_is_not_its_own() {
 #[test]
 fn neighbouring_texts_of_the_user_are_one_message_where_templates_want_it() {
     let setup = setup(Dialect::Chat, Some("s"), None, None);
-    let ask = komado_provider::Ask { joins: true, ..ask(&setup) };
+    let ask = komado_provider::ModelRequest { joins: true, ..ask(&setup) };
     let user = |text: &str| Message::text(Role::User, text);
     let talk = [user("一\n\"a\""), user("b"), Message::text(Role::Assistant, "c"), user("d"), user("e")];
     let text = written(Dialect::Chat, &ask, &talk).0;
@@ -141,7 +145,7 @@ fn a_choice_of_no_tool_is_only_written_beside_tools() {
     for tools in [None, Some("[ ]")] {
         let setup = setup(Dialect::Chat, None, tools, None);
         let mut ask = ask(&setup);
-        ask.tools = Tools::NamedOnly;
+        ask.tools = ToolUse::NamedOnly;
         assert!(!written(Dialect::Chat, &ask, &[]).0.contains("tool_choice"));
     }
 }
@@ -157,24 +161,24 @@ fn ollama_is_asked_for_a_window_and_told_to_drop_nothing() {
         found,
         r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{}],"think":"high","shift":true,"truncate":false,"options":{"temperature":0.5,"num_ctx":8192,"num_predict":50},"stream":false}"#
     );
-    ask.tools = Tools::NamedOnly;
+    ask.tools = ToolUse::NamedOnly;
     assert!(!written(Dialect::Ollama, &ask, &[]).0.contains("tools"));
 }
 
 #[test]
 fn ollama_messages_carry_pictures_thoughts_and_arguments_in_its_own_form() {
-    let image = |source| Part::Image { source, detail: None };
+    let image = |source| MessagePart::Image { source, detail: None };
     let blob = ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 3 };
     let url = |url: &str| image(ImageSource::Url { url: url.into() });
     let seen = vec![
-        Part::text("見て"),
+        MessagePart::text("見て"),
         image(blob.clone()),
         url("data:image/jpeg;base64,/9j/AA=="),
         url("http://x/y.png"),
     ];
-    let thought = Part::Reasoning { text: "hm".into(), signature: Some("seal".into()) };
+    let thought = MessagePart::Reasoning { text: "hm".into(), signature: Some("seal".into()) };
     let mut shot = result("c9", "shot", "ok");
-    if let Part::Result(outcome) = &mut shot.parts[0] {
+    if let MessagePart::Result(outcome) = &mut shot.parts[0] {
         outcome.content.push(image(blob));
         outcome.name = None;
     }
@@ -203,7 +207,7 @@ fn ollama_messages_carry_pictures_thoughts_and_arguments_in_its_own_form() {
 fn thoughts_go_back_in_the_field_they_came_in_and_nowhere_else() {
     let text = r#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}],"reasoning_content":"考","reasoning_details":[1.0]},{"role":"tool","tool_call_id":"a","content":"r"}]}"#;
     let asked = Dialect::Chat.read(text).unwrap();
-    assert_eq!(asked.messages[1].parts[0], Part::Reasoning { text: "考".into(), signature: None });
+    assert_eq!(asked.messages[1].parts[0], MessagePart::Reasoning { text: "考".into(), signature: None });
     assert_eq!(written(Dialect::Chat, &ask(&asked.setup), &asked.messages).0, text);
     let mut other = asked.messages[1].clone();
     other.extra = None;
@@ -269,7 +273,7 @@ fn calls_without_ids_are_paired_with_their_results() {
         .collect();
     assert_eq!(paired, [("call_1", "g"), ("call_0", "f"), ("call_2", "f")]);
     assert_eq!(asked.messages[1].parts[0], call("call_0", "f", "{\"a\":1.0}"));
-    let odd = Opaque { dialect: "ollama".into(), json: Raw::parse(r#"{"odd":[1.0]}"#).unwrap() };
+    let odd = Opaque { dialect: "ollama".into(), json: RawJson::parse(r#"{"odd":[1.0]}"#).unwrap() };
     assert_eq!(asked.messages[5].extra, Some(odd));
 }
 
@@ -330,13 +334,13 @@ fn what_is_wrong_is_named_with_its_place() {
 #[test]
 fn a_blob_that_cannot_be_read_is_an_error_of_the_writer() {
     struct Broken;
-    impl komado_core::openai::Blobs for Broken {
+    impl komado_core::openai::BlobReader for Broken {
         fn base64(&mut self, _: &str, _: &mut dyn std::io::Write) -> std::io::Result<()> {
             Err(std::io::Error::other("gone"))
         }
     }
     let source = ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size: 1 };
-    let message = Message::of(Role::User, vec![Part::Image { source, detail: None }]);
+    let message = Message::of(Role::User, vec![MessagePart::Image { source, detail: None }]);
     for dialect in [Dialect::Chat, Dialect::Ollama] {
         let setup = setup(dialect, None, None, None);
         let mut out = Vec::new();

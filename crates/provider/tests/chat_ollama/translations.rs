@@ -2,7 +2,7 @@
 
 use super::answers::ALL;
 use super::kit::{decoded, encoded, heard};
-use komado_provider::{Dialect, Form};
+use komado_provider::{Dialect, ResponseForm};
 
 #[test]
 fn words_thoughts_and_calls_pass_from_one_dialect_to_the_other() {
@@ -11,7 +11,7 @@ fn words_thoughts_and_calls_pass_from_one_dialect_to_the_other() {
         let wanted = heard(&events);
         let Some(message) = wanted.message().filter(|_| wanted.failed.is_none()) else { continue };
         let to = if fixture.dialect == Dialect::Chat { Dialect::Ollama } else { Dialect::Chat };
-        for form in [Form::Stream, Form::Whole] {
+        for form in [ResponseForm::Stream, ResponseForm::Whole] {
             let again = heard(&decoded(to, form, &[&encoded(to, form, &events)]));
             let found = again.message().unwrap_or_else(|| message.saying(""));
             assert_eq!(found.words(), message.words(), "{} {form:?}", fixture.name);
@@ -24,7 +24,7 @@ fn words_thoughts_and_calls_pass_from_one_dialect_to_the_other() {
                     .collect::<Vec<_>>()
             };
             assert_eq!(calls(&found), calls(&message), "{} {form:?}", fixture.name);
-            let total = |heard: &komado_provider::Heard| heard.usage.map(|usage| usage.total());
+            let total = |heard: &komado_provider::ModelResponse| heard.usage.map(|usage| usage.total());
             assert_eq!(total(&again), total(&wanted), "{}", fixture.name);
         }
     }

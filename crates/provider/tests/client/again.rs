@@ -2,7 +2,7 @@
 
 use crate::client::server::{Script, Server, answer, nobody, whole};
 use crate::client::{body, client, file, patience, send, text};
-use komado_provider::{Cancel, Client, Dialect, Patience, Provider, SendError};
+use komado_provider::{Cancel, Client, ClientTimeouts, Dialect, Provider, SendError};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn what_may_pass_is_tried_again_after_the_delay_the_provider_asks_for() {
     drop(say);
     let server = Server::play(scripts.into());
     let (file, mut waits) = (file("また".as_bytes()), Vec::new());
-    let client = Client::new(Patience { tries: 9, ..patience() }).unwrap();
+    let client = Client::new(ClientTimeouts { tries: 9, ..patience() }).unwrap();
     let result = client.post(&server.provider(), body(file.path()), &Cancel::default(), &mut |waiting| {
         waits.push((waiting.tries, waiting.most, waiting.status, waiting.delay));
     });

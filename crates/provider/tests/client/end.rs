@@ -2,7 +2,9 @@
 
 use crate::client::server::{Peer, Script, Server, answer, nobody, whole};
 use crate::client::{body, bytes, client, file, once, patience, send, text, zeros};
-use komado_provider::{Body, Cancel, Client, Dialect, Key, Method, Patience, Provider, SendError, Step};
+use komado_provider::{
+    ApiKey, Cancel, Client, ClientBody, ClientTimeouts, Dialect, Method, Provider, SendError, SendStep,
+};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -71,7 +73,7 @@ fn a_file_that_is_not_as_long_as_was_said_is_not_sent() {
     let file = file(b"{}");
     for len in [1, 3] {
         let to = Provider::at("test", Dialect::Chat, &format!("http://127.0.0.1:{}", nobody())).unwrap();
-        let body = Body::File { path: file.path(), len };
+        let body = ClientBody::File { path: file.path(), len };
         let error = client().post(&to, body, &Cancel::default(), &mut |_| {}).unwrap_err();
         let SendError::Body { path, why } = error else { panic!("{error}") };
         assert_eq!(path, file.path());
@@ -103,7 +105,7 @@ fn a_file_that_changes_on_the_way_never_becomes_a_whole_request() {
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let to = Provider::at("test", Dialect::Chat, "http://127.0.0.1:1").unwrap();
-    let body = Body::File { path: Path::new("/no/such/request.json"), len: 2 };
+    let body = ClientBody::File { path: Path::new("/no/such/request.json"), len: 2 };
     let error = client().post(&to, body, &Cancel::default(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("/no/such/request.json"), "{error}");
 }
@@ -117,11 +119,11 @@ fn an_answer_that_stalls_is_given_up() {
         let _ = wait.recv();
     });
     let server = Server::play(vec![script]);
-    let client = Client::new(Patience { idle: Duration::from_millis(30), ..patience() }).unwrap();
+    let client = Client::new(ClientTimeouts { idle: Duration::from_millis(30), ..patience() }).unwrap();
     let mut incoming = send(&client, &server.provider()).0.unwrap();
     assert_eq!(incoming.chunk().unwrap().unwrap().as_ref(), b"only");
     let error = incoming.chunk().unwrap_err();
-    assert!(matches!(error, SendError::TimedOut { step: Step::Piece, .. }), "{error}");
+    assert!(matches!(error, SendError::TimedOut { step: SendStep::Piece, .. }), "{error}");
 }
 
 #[test]
@@ -132,15 +134,15 @@ fn an_answer_that_does_not_begin_is_given_up_and_not_asked_for_again() {
         let _ = wait.recv();
     });
     let server = Server::play(vec![script]);
-    let client = Client::new(Patience { first: Duration::from_millis(30), ..patience() }).unwrap();
+    let client = Client::new(ClientTimeouts { first: Duration::from_millis(30), ..patience() }).unwrap();
     let (result, waits) = send(&client, &server.provider());
     let error = result.unwrap_err();
-    assert!(matches!(error, SendError::TimedOut { step: Step::Answer, .. }), "{error}");
+    assert!(matches!(error, SendError::TimedOut { step: SendStep::Answer, .. }), "{error}");
     assert!(waits.is_empty());
 }
 
 /// Cancels from another thread once the server says that it is time, and gives back what `post` made of it.
-fn cancelled(script: impl FnOnce(&mut Peer, &dyn Fn()) + Send + 'static, body: Body<'_>) -> SendError {
+fn cancelled(script: impl FnOnce(&mut Peer, &dyn Fn()) + Send + 'static, body: ClientBody<'_>) -> SendError {
     let (cancel, (_go, wait)) = (Cancel::default(), mpsc::channel::<()>());
     let stop = cancel.clone();
     let server = Server::play(vec![Box::new(move |peer| {
@@ -198,7 +200,7 @@ fn cancelling_ends_the_reading() {
 fn cancelling_ends_the_wait_between_two_tries() {
     let server = Server::play(vec![answer(whole("503 Later", "retry-after: 3600\r\n", ""))]);
     let hours = Duration::from_secs(7200);
-    let client = Client::new(Patience { longest_delay: hours, ..patience() }).unwrap();
+    let client = Client::new(ClientTimeouts { longest_delay: hours, ..patience() }).unwrap();
     let cancel = Cancel::default();
     let mut told = None;
     let error = client.post(&server.provider(), bytes("{}"), &cancel, &mut |waiting| {
@@ -223,7 +225,7 @@ fn what_is_cancelled_before_it_begins_does_not_begin() {
 
 #[test]
 fn no_error_shows_a_key() {
-    let key = Key::new("sk-sesame").unwrap();
+    let key = ApiKey::new("sk-sesame").unwrap();
     let hang_up: Script = Box::new(|peer| peer.hang_up());
     let server = Server::play(vec![hang_up, answer(whole("301 Gone", "location: http://x:y@z/\r\n", ""))]);
     let to = server.provider().with_key(key.clone());

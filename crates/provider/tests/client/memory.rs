@@ -6,7 +6,7 @@
 fn a_large_request_is_sent_in_little_memory() {
     use crate::client::server::{Script, Server, whole};
     use crate::own_process::{is_inside, peak};
-    use komado_provider::{Body, Cancel, Client, Patience};
+    use komado_provider::{Cancel, Client, ClientBody, ClientTimeouts};
 
     if !is_inside("client::memory::a_large_request_is_sent_in_little_memory", &[]) {
         return;
@@ -22,11 +22,11 @@ fn a_large_request_is_sent_in_little_memory() {
         })
     };
     let server = Server::play(vec![take(SMALL), take(LARGE)]);
-    let (to, client) = (server.provider(), Client::new(Patience::default()).unwrap());
+    let (to, client) = (server.provider(), Client::new(ClientTimeouts::default()).unwrap());
     let send = |len: u64| {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(len).unwrap();
-        let body = Body::File { path: file.path(), len };
+        let body = ClientBody::File { path: file.path(), len };
         assert_eq!(client.post(&to, body, &Cancel::default(), &mut |_| {}).unwrap().status, 200);
     };
     send(SMALL);

@@ -9,7 +9,9 @@ mod probe;
 pub(crate) mod server;
 mod wire;
 
-use komado_provider::{Body, Cancel, Client, Incoming, Patience, Provider, SendError, Waiting};
+use komado_provider::{
+    Cancel, Client, ClientBody, ClientTimeouts, Provider, ProviderResponse, RetryWait, SendError,
+};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -17,9 +19,9 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// Patient with the other side, and quick to try again.
-fn patience() -> Patience {
+fn patience() -> ClientTimeouts {
     let (delay, longest_delay) = (Duration::from_millis(1), Duration::from_millis(20));
-    Patience { delay, longest_delay, ..Patience::default() }
+    ClientTimeouts { delay, longest_delay, ..ClientTimeouts::default() }
 }
 
 fn client() -> Client {
@@ -27,7 +29,7 @@ fn client() -> Client {
 }
 
 fn once() -> Client {
-    Client::new(Patience { tries: 1, ..patience() }).unwrap()
+    Client::new(ClientTimeouts { tries: 1, ..patience() }).unwrap()
 }
 
 fn file(bytes: &[u8]) -> NamedTempFile {
@@ -43,22 +45,22 @@ fn zeros(len: u64) -> NamedTempFile {
     file
 }
 
-fn body(path: &Path) -> Body<'_> {
-    Body::File { path, len: fs::metadata(path).unwrap().len() }
+fn body(path: &Path) -> ClientBody<'_> {
+    ClientBody::File { path, len: fs::metadata(path).unwrap().len() }
 }
 
-fn bytes(text: &str) -> Body<'static> {
-    Body::Bytes(text.as_bytes().to_vec().into())
+fn bytes(text: &str) -> ClientBody<'static> {
+    ClientBody::Bytes(text.as_bytes().to_vec().into())
 }
 
 /// Sends `{}` and says what came of it, and each wait on the way.
-fn send(client: &Client, to: &Provider) -> (Result<Incoming, SendError>, Vec<Waiting>) {
+fn send(client: &Client, to: &Provider) -> (Result<ProviderResponse, SendError>, Vec<RetryWait>) {
     let mut waits = Vec::new();
     let result = client.post(to, bytes("{}"), &Cancel::default(), &mut |waiting| waits.push(waiting));
     (result, waits)
 }
 
-fn text(result: Result<Incoming, SendError>) -> (u16, String) {
+fn text(result: Result<ProviderResponse, SendError>) -> (u16, String) {
     let incoming = result.unwrap();
     (incoming.status, incoming.text(1 << 20).unwrap())
 }

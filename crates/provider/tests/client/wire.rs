@@ -2,7 +2,7 @@
 
 use crate::client::server::{Script, Server, whole};
 use crate::client::{body, client, file, send, text};
-use komado_provider::{Cancel, Dialect, Key};
+use komado_provider::{ApiKey, Cancel, Dialect};
 use std::sync::mpsc;
 
 #[test]
@@ -14,7 +14,7 @@ fn a_file_arrives_byte_for_byte_with_its_length_said_before() {
         peer.say(&whole("200 OK", "content-type: application/json; charset=utf-8\r\n", "{}"));
     });
     let server = Server::play(vec![script]);
-    let to = server.speaking(Dialect::Messages).with_key(Key::new("sk-sesame").unwrap());
+    let to = server.speaking(Dialect::Messages).with_key(ApiKey::new("sk-sesame").unwrap());
     let file = file(&sent);
     let incoming = client().post(&to, body(file.path()), &Cancel::default(), &mut |_| {}).unwrap();
     assert!(!incoming.is_stream());
@@ -53,7 +53,7 @@ fn headers_of_the_owner_win_and_those_of_the_connection_stay_ours() {
         peer.say(&whole("200 OK", "", ""));
     });
     let server = Server::play(vec![script]);
-    let mut to = server.speaking(Dialect::Messages).with_key(Key::new("sk-own").unwrap());
+    let mut to = server.speaking(Dialect::Messages).with_key(ApiKey::new("sk-own").unwrap());
     to.headers = [
         ("Anthropic-Version", "2099-01-01"),
         ("anthropic-beta", "one"),

@@ -1,10 +1,10 @@
 //! A part of a transcript, read and written on its own.
 
-use komado_core::journal::Group;
-use komado_core::message::{Call, CallKind, Message, Part, Role};
-use komado_core::openai::Blobs;
+use komado_core::journal::ElementGroup;
+use komado_core::message::{Call, CallKind, Message, MessagePart, Role};
+use komado_core::openai::BlobReader;
 use komado_provider::Dialect;
-use komado_provider::dialect::Tail;
+use komado_provider::dialect::TranscriptTail;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use std::io::{self, Write};
 
 struct Names;
 
-impl Blobs for Names {
+impl BlobReader for Names {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(id.as_bytes())
     }
 }
 
-fn read(dialect: Dialect, elements: &[String], open: &[Call]) -> Tail {
+fn read(dialect: Dialect, elements: &[String], open: &[Call]) -> TranscriptTail {
     let elements: Vec<&str> = elements.iter().map(String::as_str).collect();
     dialect.read_elements(&elements, open).unwrap()
 }
@@ -30,12 +30,12 @@ fn written(dialect: Dialect, messages: &[Message]) -> Vec<String> {
     list.into_iter().map(|raw| raw.get().to_owned()).collect()
 }
 
-fn groups(tail: &Tail) -> Vec<[u32; 3]> {
+fn groups(tail: &TranscriptTail) -> Vec<[u32; 3]> {
     tail.groups.iter().map(|group| <[u32; 3]>::from(*group)).collect()
 }
 
 /// Where a group ends: after so many elements and so many messages.
-fn boundaries(groups: &[Group]) -> Vec<(usize, usize)> {
+fn boundaries(groups: &[ElementGroup]) -> Vec<(usize, usize)> {
     let (mut elements, mut messages) = (0, 0);
     let mut ends = vec![(0, 0)];
     for group in groups {
@@ -198,12 +198,12 @@ fn renamed(messages: &[Message]) -> Vec<Message> {
     let (mut open, mut made): (Vec<(String, String)>, usize) = (Vec::new(), 0);
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
         match part {
-            Part::Call(call) => {
+            MessagePart::Call(call) => {
                 let new = format!("n{made}");
                 made += 1;
                 open.push((std::mem::replace(&mut call.id, new.clone()), new));
             }
-            Part::Result(outcome) => {
+            MessagePart::Result(outcome) => {
                 let at = open.iter().position(|(old, _)| *old == outcome.call_id).unwrap();
                 outcome.call_id = open.remove(at).1;
             }

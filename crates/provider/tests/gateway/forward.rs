@@ -1,12 +1,15 @@
 //! A client's request, sent on.
 
 use super::server::{Peer, Script, Server, whole};
-use komado_provider::{Body, Cancel, Client, Forward, Incoming, Method, Patience, Piece, SendError, Splice};
+use komado_provider::{
+    Cancel, Client, ClientBody, ClientTimeouts, ForwardRequest, Method, ProviderResponse, SendError, Splice,
+    SplicePiece,
+};
 use std::io::Write;
 use std::sync::{Arc, mpsc};
 
 fn client() -> Client {
-    Client::new(Patience::default()).unwrap()
+    Client::new(ClientTimeouts::default()).unwrap()
 }
 
 fn url(server: &Server) -> String {
@@ -21,10 +24,10 @@ fn forward(
     client: &Client,
     url: &str,
     given: &[(&str, &str)],
-    body: Body<'_>,
-) -> Result<Incoming, SendError> {
+    body: ClientBody<'_>,
+) -> Result<ProviderResponse, SendError> {
     let headers = headers(given);
-    let request = Forward { method: Method::POST, url, headers: &headers, body };
+    let request = ForwardRequest { method: Method::POST, url, headers: &headers, body };
     client.forward(request, &Cancel::default())
 }
 
@@ -64,7 +67,8 @@ fn headers_go_on_in_their_order_and_nothing_joins_them() {
         ("transfer-encoding", "chunked"),
         ("connection", "close"),
     ];
-    let answer = forward(&client(), &url(&server), &given, Body::Bytes(b"{ }".to_vec().into())).unwrap();
+    let answer =
+        forward(&client(), &url(&server), &given, ClientBody::Bytes(b"{ }".to_vec().into())).unwrap();
     let (head, body) = told.recv().unwrap();
     assert_eq!(head[0], "POST /v1/chat/completions?beta=true&x=%E7%AA%93 HTTP/1.1");
     let names: Vec<&str> = head[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
@@ -87,14 +91,14 @@ fn pieces_arrive_as_one_body() {
     let server = Server::play(vec![script]);
     let old: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
     let pieces = vec![
-        Piece::Kept(0..100_001),
-        Piece::New("窓".as_bytes().to_vec()),
-        Piece::Kept(5..5),
-        Piece::New(Vec::new()),
-        Piece::Kept(199_990..200_000),
+        SplicePiece::Kept(0..100_001),
+        SplicePiece::New("窓".as_bytes().to_vec()),
+        SplicePiece::Kept(5..5),
+        SplicePiece::New(Vec::new()),
+        SplicePiece::Kept(199_990..200_000),
     ];
     let splice = Splice::new(file(&old), pieces);
-    let answer = forward(&client(), &url(&server), &[], Body::Spliced(splice)).unwrap();
+    let answer = forward(&client(), &url(&server), &[], ClientBody::Spliced(splice)).unwrap();
     assert_eq!(answer.text(10).unwrap(), "ok");
     let expected = [&old[..100_001], "窓".as_bytes(), &old[199_990..]].concat();
     assert!(told.recv().unwrap().1 == expected);
@@ -110,7 +114,7 @@ fn a_body_that_is_shorter_than_it_was_is_never_sent_as_a_whole() {
     })]);
     let there = vec![b'x'; 100_000];
     let splice = Splice::whole(file(&there), 200_000);
-    let error = forward(&client(), &url(&server), &[], Body::Spliced(splice)).unwrap_err();
+    let error = forward(&client(), &url(&server), &[], ClientBody::Spliced(splice)).unwrap_err();
     assert!(matches!(error, SendError::Body { .. }), "{error}");
     server.done();
 }
@@ -118,7 +122,7 @@ fn a_body_that_is_shorter_than_it_was_is_never_sent_as_a_whole() {
 #[test]
 fn a_small_one_is_not_even_begun() {
     let splice = Splice::whole(file(b"short"), 100);
-    let error = forward(&client(), "http://127.0.0.1:9/", &[], Body::Spliced(splice)).unwrap_err();
+    let error = forward(&client(), "http://127.0.0.1:9/", &[], ClientBody::Spliced(splice)).unwrap_err();
     assert!(matches!(error, SendError::Body { .. }), "{error}");
 }
 
@@ -134,7 +138,7 @@ fn a_redirect_and_an_error_are_answers_and_nothing_is_tried_again() {
     for (status, headers, body) in answers {
         let (script, told) = telling(whole(status, headers, body));
         let server = Server::play(vec![script]);
-        let answer = forward(&client, &url(&server), &[], Body::Bytes(b"{}".to_vec().into())).unwrap();
+        let answer = forward(&client, &url(&server), &[], ClientBody::Bytes(b"{}".to_vec().into())).unwrap();
         assert_eq!(answer.status.to_string(), status[..3]);
         if let Some((name, value)) = headers.trim().split_once(": ") {
             assert_eq!(answer.header(name), Some(value));
@@ -148,7 +152,7 @@ fn a_redirect_and_an_error_are_answers_and_nothing_is_tried_again() {
 #[test]
 fn a_header_that_cannot_be_sent_is_named_and_nothing_leaves() {
     let error =
-        forward(&client(), "http://127.0.0.1:9/", &[("x-bad", "a\nb")], Body::Bytes(Vec::new().into()));
+        forward(&client(), "http://127.0.0.1:9/", &[("x-bad", "a\nb")], ClientBody::Bytes(Vec::new().into()));
     let error = error.unwrap_err().to_string();
     assert!(error.contains("\"x-bad\"") && !error.contains("a\nb"), "{error}");
 }
@@ -158,8 +162,12 @@ fn a_get_has_no_body_and_no_length() {
     let (script, told) = telling(whole("200 OK", "", "{\"data\":[]}"));
     let server = Server::play(vec![script]);
     let address = url(&server);
-    let request =
-        Forward { method: Method::GET, url: &address, headers: &[], body: Body::Bytes(Vec::new().into()) };
+    let request = ForwardRequest {
+        method: Method::GET,
+        url: &address,
+        headers: &[],
+        body: ClientBody::Bytes(Vec::new().into()),
+    };
     let answer = client().forward(request, &Cancel::default()).unwrap();
     assert_eq!(answer.text(100).unwrap(), "{\"data\":[]}");
     let (head, _) = told.recv().unwrap();
@@ -179,8 +187,8 @@ fn who_cancels_or_goes_away_ends_the_connection() {
     let server = Server::play(vec![streaming(), streaming()]);
     let (client, address, cancel) = (client(), url(&server), Cancel::default());
     let ask = |cancel: &Cancel| {
-        let body = Body::Bytes(b"{}".to_vec().into());
-        let request = Forward { method: Method::POST, url: &address, headers: &[], body };
+        let body = ClientBody::Bytes(b"{}".to_vec().into());
+        let request = ForwardRequest { method: Method::POST, url: &address, headers: &[], body };
         let mut answer = client.forward(request, cancel).unwrap();
         assert_eq!(answer.chunk().unwrap().unwrap(), "abc\n");
         answer
@@ -215,7 +223,8 @@ fn two_hundred_streams_are_open_at_once_and_their_connections_serve_again() {
         std::thread::scope(|scope| {
             for _ in 0..MANY {
                 scope.spawn(|| {
-                    let answer = forward(&client, &address, &[], Body::Bytes(b"{}".to_vec().into())).unwrap();
+                    let answer =
+                        forward(&client, &address, &[], ClientBody::Bytes(b"{}".to_vec().into())).unwrap();
                     assert_eq!(answer.text(10).unwrap(), "ab");
                 });
             }

@@ -4,7 +4,7 @@
 #[test]
 fn a_large_request_is_skimmed_in_little_memory() {
     use crate::own_process::{is_inside, peak};
-    use komado_provider::{Dialect, Skimmer};
+    use komado_provider::{Dialect, RequestScanner};
 
     if !is_inside("gateway::memory::a_large_request_is_skimmed_in_little_memory", &[]) {
         return;
@@ -12,7 +12,7 @@ fn a_large_request_is_skimmed_in_little_memory() {
 
     let piece = "窓を開ける。\\n".repeat(2000);
     let skim = |pieces: usize| {
-        let mut skimmer = Skimmer::new(Dialect::Messages, b"");
+        let mut skimmer = RequestScanner::new(Dialect::Messages, b"");
         skimmer.push(b"{\"model\":\"m\",\"messages\":[").unwrap();
         for (key, tail) in [("user", ","), ("assistant", "")] {
             skimmer

@@ -1,28 +1,28 @@
 //! One answer to the client, made of several of the model's.
 
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Part};
-use komado_provider::dialect::Stamp;
-use komado_provider::{Dialect, Event, Form, Heard};
+use komado_core::message::{CallKind, MessagePart};
+use komado_provider::dialect::ResponseStamp;
+use komado_provider::{Dialect, ModelEvent, ModelResponse, ResponseForm};
 
-fn call(index: usize, id: &str, name: &str) -> Event {
-    Event::Call { index, id: id.into(), name: name.into(), kind: CallKind::Function }
+fn call(index: usize, id: &str, name: &str) -> ModelEvent {
+    ModelEvent::Call { index, id: id.into(), name: name.into(), kind: CallKind::Function }
 }
 
-fn arguments(index: usize, text: &str) -> Event {
-    Event::Arguments { index, text: text.into() }
+fn arguments(index: usize, text: &str) -> ModelEvent {
+    ModelEvent::Arguments { index, text: text.into() }
 }
 
-fn begun(id: &str) -> Event {
-    Event::Begun { id: Some(id.into()), model: Some(format!("model of {id}")) }
+fn begun(id: &str) -> ModelEvent {
+    ModelEvent::Begun { id: Some(id.into()), model: Some(format!("model of {id}")) }
 }
 
 /// Three answers; the second one's call has the index that the first one's had.
-fn three() -> Vec<Event> {
+fn three() -> Vec<ModelEvent> {
     vec![
         begun("first_1"),
-        Event::Reasoning("hm".into()),
-        Event::Text("見てみる。".into()),
+        ModelEvent::Reasoning("hm".into()),
+        ModelEvent::Text("見てみる。".into()),
         call(0, "a", "read"),
         arguments(0, "{\"p\":1}"),
         begun("second_2"),
@@ -32,25 +32,25 @@ fn three() -> Vec<Event> {
         call(1, "", "grep"),
         arguments(1, "{}"),
         begun("third_3"),
-        Event::Text("Done".into()),
-        Event::Text(".".into()),
-        Event::Usage(Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() }),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Text("Done".into()),
+        ModelEvent::Text(".".into()),
+        ModelEvent::Usage(Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() }),
+        ModelEvent::Finished("tool_calls".into()),
     ]
 }
 
-fn encoded(dialect: Dialect, form: Form, events: &[Event]) -> Vec<u8> {
-    let stamp = Stamp { created: 5, created_at: "2025-11-15T09:46:40Z".into(), usage: true };
+fn encoded(dialect: Dialect, form: ResponseForm, events: &[ModelEvent]) -> Vec<u8> {
+    let stamp = ResponseStamp { created: 5, created_at: "2025-11-15T09:46:40Z".into(), usage: true };
     let (mut encoder, mut out) = (dialect.encoder(form, stamp), Vec::new());
     events.iter().for_each(|event| encoder.event(event, &mut out));
     encoder.end(&mut out);
     out
 }
 
-fn heard(dialect: Dialect, form: Form, bytes: &[u8]) -> (Heard, usize) {
-    let (mut decoder, mut heard, mut begun) = (dialect.decoder(form), Heard::default(), 0);
-    let mut take = |event: Event| {
-        begun += usize::from(matches!(event, Event::Begun { .. }));
+fn heard(dialect: Dialect, form: ResponseForm, bytes: &[u8]) -> (ModelResponse, usize) {
+    let (mut decoder, mut heard, mut begun) = (dialect.decoder(form), ModelResponse::default(), 0);
+    let mut take = |event: ModelEvent| {
+        begun += usize::from(matches!(event, ModelEvent::Begun { .. }));
         heard.take(&event);
     };
     decoder.push(bytes, &mut take);
@@ -61,7 +61,7 @@ fn heard(dialect: Dialect, form: Form, bytes: &[u8]) -> (Heard, usize) {
 #[test]
 fn several_answers_are_one_in_every_dialect_and_form() {
     for dialect in Dialect::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [ResponseForm::Stream, ResponseForm::Whole] {
             let bytes = encoded(dialect, form, &three());
             let (heard, begun) = heard(dialect, form, &bytes);
             let place = format!("{dialect:?} {form:?}: {}", String::from_utf8_lossy(&bytes));
@@ -89,17 +89,17 @@ fn several_answers_are_one_in_every_dialect_and_form() {
 fn words_of_two_answers_do_not_run_into_each_other() {
     let events = [
         begun("a_1"),
-        Event::Text("One.".into()),
+        ModelEvent::Text("One.".into()),
         begun("b_2"),
-        Event::Text("Two.".into()),
-        Event::Finished("stop".into()),
+        ModelEvent::Text("Two.".into()),
+        ModelEvent::Finished("stop".into()),
     ];
     for dialect in Dialect::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [ResponseForm::Stream, ResponseForm::Whole] {
             let message = heard(dialect, form, &encoded(dialect, form, &events)).0.message().unwrap();
-            let texts: Vec<&Part> = message.parts.iter().collect();
+            let texts: Vec<&MessagePart> = message.parts.iter().collect();
             match dialect {
-                Dialect::Chat | Dialect::Ollama => assert_eq!(texts, [&Part::text("One.\n\nTwo.")]),
+                Dialect::Chat | Dialect::Ollama => assert_eq!(texts, [&MessagePart::text("One.\n\nTwo.")]),
                 Dialect::Messages | Dialect::Responses => assert_eq!(message.words(), "One.\nTwo."),
             }
         }
@@ -108,7 +108,7 @@ fn words_of_two_answers_do_not_run_into_each_other() {
 
 #[test]
 fn blocks_and_items_are_numbered_on_and_closed_before_the_next_answer() {
-    let messages = String::from_utf8(encoded(Dialect::Messages, Form::Stream, &three())).unwrap();
+    let messages = String::from_utf8(encoded(Dialect::Messages, ResponseForm::Stream, &three())).unwrap();
     let (mut open, mut next): (Vec<u64>, u64) = (Vec::new(), 0);
     for line in messages.lines().filter_map(|line| line.strip_prefix("data: ")) {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -126,7 +126,7 @@ fn blocks_and_items_are_numbered_on_and_closed_before_the_next_answer() {
         }
     }
     assert_eq!(messages.matches("event: message_start").count(), 1);
-    let responses = String::from_utf8(encoded(Dialect::Responses, Form::Stream, &three())).unwrap();
+    let responses = String::from_utf8(encoded(Dialect::Responses, ResponseForm::Stream, &three())).unwrap();
     assert_eq!(responses.matches("event: response.created").count(), 1);
     let last = responses.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
     let last: serde_json::Value = serde_json::from_str(last).unwrap();
@@ -141,11 +141,16 @@ fn blocks_and_items_are_numbered_on_and_closed_before_the_next_answer() {
 
 #[test]
 fn an_answer_that_only_called_what_the_client_never_sees_leaves_no_trace() {
-    let events =
-        [begun("a_1"), begun("b_2"), begun("c_3"), Event::Text("窓".into()), Event::Finished("stop".into())];
-    let alone = [begun("a_1"), Event::Text("窓".into()), Event::Finished("stop".into())];
+    let events = [
+        begun("a_1"),
+        begun("b_2"),
+        begun("c_3"),
+        ModelEvent::Text("窓".into()),
+        ModelEvent::Finished("stop".into()),
+    ];
+    let alone = [begun("a_1"), ModelEvent::Text("窓".into()), ModelEvent::Finished("stop".into())];
     for dialect in Dialect::ALL {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [ResponseForm::Stream, ResponseForm::Whole] {
             assert_eq!(
                 encoded(dialect, form, &events),
                 encoded(dialect, form, &alone),

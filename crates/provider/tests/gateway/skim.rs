@@ -1,16 +1,16 @@
 //! A request, skimmed: the same however it is cut, and by what it says, not by how it is written.
 
-use komado_provider::{BadRequest, By, Dialect, Skim, Skimmer};
+use komado_provider::{BadRequest, Dialect, ElementAuthor, RequestScanner, ScannedRequest};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-fn skim_in(dialect: Dialect, body: &[u8], size: usize) -> Result<Skim, BadRequest> {
-    let mut skimmer = Skimmer::new(dialect, b"salt");
+fn skim_in(dialect: Dialect, body: &[u8], size: usize) -> Result<ScannedRequest, BadRequest> {
+    let mut skimmer = RequestScanner::new(dialect, b"salt");
     body.chunks(size.max(1)).try_for_each(|piece| skimmer.push(piece))?;
     skimmer.end()
 }
 
-fn skim(dialect: Dialect, body: &str) -> Skim {
+fn skim(dialect: Dialect, body: &str) -> ScannedRequest {
     skim_in(dialect, body.as_bytes(), body.len()).unwrap()
 }
 
@@ -34,8 +34,8 @@ const CLAUDE: &str = r#" {"model":"claude-\u7a93", "max_tokens" : 100,"system":[
 #[test]
 fn a_request_is_skimmed_alike_however_it_is_cut() {
     let whole = skim(Dialect::Messages, CLAUDE);
-    let bys: Vec<By> = whole.elements.iter().map(|element| element.by).collect();
-    assert_eq!(bys, [By::User, By::Model, By::Tool, By::System]);
+    let bys: Vec<ElementAuthor> = whole.elements.iter().map(|element| element.by).collect();
+    assert_eq!(bys, [ElementAuthor::User, ElementAuthor::Model, ElementAuthor::Tool, ElementAuthor::System]);
     assert_eq!(
         (whole.model.as_deref(), whole.stream, whole.len),
         (Some("claude-窓"), true, CLAUDE.len() as u64)
@@ -44,7 +44,7 @@ fn a_request_is_skimmed_alike_however_it_is_cut() {
         assert_eq!(skim_in(Dialect::Messages, CLAUDE.as_bytes(), size).unwrap(), whole, "{size}");
     }
     for at in 0..CLAUDE.len() {
-        let mut skimmer = Skimmer::new(Dialect::Messages, b"salt");
+        let mut skimmer = RequestScanner::new(Dialect::Messages, b"salt");
         skimmer.push(&CLAUDE.as_bytes()[..at]).unwrap();
         skimmer.push(&CLAUDE.as_bytes()[at..]).unwrap();
         assert_eq!(skimmer.end().unwrap(), whole, "cut at {at}");
@@ -109,19 +109,28 @@ fn what_a_server_says_of_an_item_does_not_matter() {
     same(message, r#"{"type":"message","id":"msg_1","status":"completed","role":"user","content":"x"}"#);
     let text = skim(Dialect::Responses, r#"{"input":"x"}"#);
     assert_eq!(text.elements[0].digest, digests(Dialect::Responses, message)[0]);
-    assert_eq!((text.elements[0].by, text.elements[0].span.clone()), (By::User, 9..12));
+    assert_eq!((text.elements[0].by, text.elements[0].span.clone()), (ElementAuthor::User, 9..12));
     let call = r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}"#;
     let told = r#"{"id":"fc_1","type":"function_call","status":"completed","call_id":"c","name":"f","arguments":"{}"}"#;
     same(call, told);
     let thought = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA"}"#;
     same(message, &format!("{message},{thought}"));
     same(&format!("{message},{call}"), &format!("{message},{thought},{told}"));
-    let by: Vec<By> = skim(Dialect::Responses, &format!(r#"{{"input":[{thought},{call},{{"type":"local_shell_call_output","call_id":"l"}},{{"type":"web_search_call","id":"w"}},7]}}"#))
+    let by: Vec<ElementAuthor> = skim(Dialect::Responses, &format!(r#"{{"input":[{thought},{call},{{"type":"local_shell_call_output","call_id":"l"}},{{"type":"web_search_call","id":"w"}},7]}}"#))
         .elements
         .iter()
         .map(|element| element.by)
         .collect();
-    assert_eq!(by, [By::Model, By::Model, By::Tool, By::Model, By::Other]);
+    assert_eq!(
+        by,
+        [
+            ElementAuthor::Model,
+            ElementAuthor::Model,
+            ElementAuthor::Tool,
+            ElementAuthor::Model,
+            ElementAuthor::Other
+        ]
+    );
     let refers =
         |id: &str| digests(Dialect::Responses, &format!(r#"{{"type":"item_reference","id":"{id}"}}"#));
     assert_ne!(refers("a"), refers("b"));
@@ -163,7 +172,7 @@ fn what_it_says_does_matter() {
     }
     let both = |a: &str, b: &str| digests(dialect, &format!("{a},{b}"))[1];
     assert_ne!(both(all[0], all[1]), both(all[1], all[0]), "order");
-    let mut other = Skimmer::new(dialect, b"pepper");
+    let mut other = RequestScanner::new(dialect, b"pepper");
     other.push(CLAUDE.as_bytes()).unwrap();
     assert_ne!(other.end().unwrap().elements[0].digest, skim(dialect, CLAUDE).elements[0].digest, "salt");
 }

@@ -1,33 +1,33 @@
 //! Streams that are cut, split and garbled: what was said before stays said, in every dialect it is handed on in.
 
 use komado_core::message::{CallKind, Opaque};
-use komado_core::raw::Raw;
-use komado_provider::dialect::Stamp;
-use komado_provider::{Dialect, Event, Form, Heard};
+use komado_core::raw::RawJson;
+use komado_provider::dialect::ResponseStamp;
+use komado_provider::{Dialect, ModelEvent, ModelResponse, ResponseForm};
 use proptest::prelude::*;
 
-fn stamp() -> Stamp {
-    Stamp { created: 5, created_at: "2025-11-15T09:46:40Z".into(), usage: true }
+fn stamp() -> ResponseStamp {
+    ResponseStamp { created: 5, created_at: "2025-11-15T09:46:40Z".into(), usage: true }
 }
 
 /// An answer with everything: thoughts and their seal, words of every width, calls in fragments that take turns.
-fn story(dialect: Dialect) -> Vec<Event> {
-    let call = |index: usize, id: &str| Event::Call {
+fn story(dialect: Dialect) -> Vec<ModelEvent> {
+    let call = |index: usize, id: &str| ModelEvent::Call {
         index,
         id: id.into(),
         name: "read_窓".into(),
         kind: CallKind::Function,
     };
-    let arguments = |index: usize, text: &str| Event::Arguments { index, text: text.into() };
+    let arguments = |index: usize, text: &str| ModelEvent::Arguments { index, text: text.into() };
     let mut events = vec![
-        Event::Begun { id: Some("id_1".into()), model: Some("m".into()) },
-        Event::Reasoning("考え".into()),
-        Event::Signature("EqQB+/".into()),
-        Event::Signature("==".into()),
-        Event::PartDone(None),
-        Event::Text("窓🪟é".into()),
-        Event::Text(" \"\\\n\u{2028}".into()),
-        Event::PartDone(None),
+        ModelEvent::Begun { id: Some("id_1".into()), model: Some("m".into()) },
+        ModelEvent::Reasoning("考え".into()),
+        ModelEvent::Signature("EqQB+/".into()),
+        ModelEvent::Signature("==".into()),
+        ModelEvent::PartDone(None),
+        ModelEvent::Text("窓🪟é".into()),
+        ModelEvent::Text(" \"\\\n\u{2028}".into()),
+        ModelEvent::PartDone(None),
         call(0, "a"),
         arguments(0, "{\"p\":\"窓"),
         call(1, "b"),
@@ -36,34 +36,34 @@ fn story(dialect: Dialect) -> Vec<Event> {
         arguments(1, ":[1.0,\"\\u7a93\"]}"),
     ];
     if dialect == Dialect::Messages {
-        let json = Raw::parse(r#"{"type":"redacted_thinking","data":"Em+/="}"#).unwrap();
-        events.insert(5, Event::Part(Opaque { dialect: dialect.name().into(), json }));
+        let json = RawJson::parse(r#"{"type":"redacted_thinking","data":"Em+/="}"#).unwrap();
+        events.insert(5, ModelEvent::Part(Opaque { dialect: dialect.name().into(), json }));
     }
-    events.push(Event::Usage(komado_core::journal::Usage {
+    events.push(ModelEvent::Usage(komado_core::journal::Usage {
         input_tokens: 9,
         output_tokens: 4,
         ..Default::default()
     }));
-    events.push(Event::Finished("tool_calls".into()));
+    events.push(ModelEvent::Finished("tool_calls".into()));
     events
 }
 
-fn encoded(dialect: Dialect, events: &[Event]) -> Vec<u8> {
-    let (mut encoder, mut out) = (dialect.encoder(Form::Stream, stamp()), Vec::new());
+fn encoded(dialect: Dialect, events: &[ModelEvent]) -> Vec<u8> {
+    let (mut encoder, mut out) = (dialect.encoder(ResponseForm::Stream, stamp()), Vec::new());
     events.iter().for_each(|event| encoder.event(event, &mut out));
     out
 }
 
-fn whole(dialect: Dialect, events: &[Event]) -> Vec<u8> {
-    let (mut encoder, mut out) = (dialect.encoder(Form::Stream, stamp()), Vec::new());
+fn whole(dialect: Dialect, events: &[ModelEvent]) -> Vec<u8> {
+    let (mut encoder, mut out) = (dialect.encoder(ResponseForm::Stream, stamp()), Vec::new());
     events.iter().for_each(|event| encoder.event(event, &mut out));
     encoder.end(&mut out);
     out
 }
 
 /// The events of what came so far, without an end.
-fn pushed(dialect: Dialect, pieces: &[&[u8]]) -> Vec<Event> {
-    let (mut decoder, mut events) = (dialect.decoder(Form::Stream), Vec::new());
+fn pushed(dialect: Dialect, pieces: &[&[u8]]) -> Vec<ModelEvent> {
+    let (mut decoder, mut events) = (dialect.decoder(ResponseForm::Stream), Vec::new());
     pieces.iter().for_each(|piece| decoder.push(piece, &mut |event| events.push(event)));
     events
 }
@@ -73,7 +73,7 @@ fn split_at_every_byte_an_answer_says_the_same() {
     for dialect in Dialect::ALL {
         let bytes = whole(dialect, &story(dialect));
         let said = pushed(dialect, &[&bytes]);
-        assert!(said.iter().any(|event| matches!(event, Event::Finished(_))), "{dialect:?}");
+        assert!(said.iter().any(|event| matches!(event, ModelEvent::Finished(_))), "{dialect:?}");
         for at in 0..=bytes.len() {
             let (a, b) = bytes.split_at(at);
             assert_eq!(pushed(dialect, &[a, b]), said, "{dialect:?} at {at}");
@@ -90,7 +90,7 @@ fn an_upstream_that_dies_at_any_byte_has_said_a_part_of_what_it_would_have_said(
         let said = pushed(from, &[&bytes]);
         let handed_on: Vec<(Dialect, Vec<u8>)> =
             Dialect::ALL.into_iter().map(|to| (to, encoded(to, &said))).collect();
-        let (mut decoder, mut events) = (from.decoder(Form::Stream), Vec::new());
+        let (mut decoder, mut events) = (from.decoder(ResponseForm::Stream), Vec::new());
         let mut before = usize::MAX;
         for at in 0..bytes.len() {
             decoder.push(&bytes[at..=at], &mut |event| events.push(event));
@@ -109,14 +109,14 @@ fn an_upstream_that_dies_at_any_byte_has_said_a_part_of_what_it_would_have_said(
 fn an_answer_that_ends_at_any_byte_is_not_whole_unless_all_of_it_came() {
     for dialect in Dialect::ALL {
         let bytes = whole(dialect, &story(dialect));
-        let add = |events: &[Event]| {
-            let mut heard = Heard::default();
+        let add = |events: &[ModelEvent]| {
+            let mut heard = ModelResponse::default();
             events.iter().for_each(|event| heard.take(event));
             heard
         };
         let all = add(&pushed(dialect, &[&bytes]));
         for at in 0..bytes.len() {
-            let (mut decoder, mut events) = (dialect.decoder(Form::Stream), Vec::new());
+            let (mut decoder, mut events) = (dialect.decoder(ResponseForm::Stream), Vec::new());
             decoder.push(&bytes[..at], &mut |event| events.push(event));
             decoder.end(&mut |event| events.push(event));
             let part = add(&events);
@@ -135,7 +135,7 @@ fn an_answer_that_ends_at_any_byte_is_not_whole_unless_all_of_it_came() {
 fn seals_and_fragments_arrive_as_they_were_sent() {
     for dialect in Dialect::ALL {
         let bytes = whole(dialect, &story(dialect));
-        let mut heard = Heard::default();
+        let mut heard = ModelResponse::default();
         pushed(dialect, &bytes.chunks(1).collect::<Vec<_>>()).iter().for_each(|event| heard.take(event));
         let message = heard.message().unwrap();
         assert_eq!(message.words(), "窓🪟é \"\\\n\u{2028}", "{dialect:?}");
@@ -159,11 +159,11 @@ proptest! {
         let len = bytes.len();
         noise.iter().for_each(|(at, byte)| bytes[at % len] = *byte);
         bytes.truncate(cut % (len + 1));
-        let (mut decoder, mut events) = (from.decoder(Form::Stream), Vec::new());
+        let (mut decoder, mut events) = (from.decoder(ResponseForm::Stream), Vec::new());
         bytes.chunks(7).for_each(|piece| decoder.push(piece, &mut |event| events.push(event)));
         decoder.end(&mut |event| events.push(event));
         for to in Dialect::ALL {
-            for form in [Form::Stream, Form::Whole] {
+            for form in [ResponseForm::Stream, ResponseForm::Whole] {
                 let (mut encoder, mut out) = (to.encoder(form, stamp()), Vec::new());
                 events.iter().for_each(|event| encoder.event(event, &mut out));
                 encoder.end(&mut out);

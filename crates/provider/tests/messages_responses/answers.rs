@@ -2,10 +2,10 @@
 
 use crate::messages_responses::play::{decoded, fixtures, heard, recorded};
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Opaque, Part};
-use komado_provider::{Dialect, Event, Form};
+use komado_core::message::{CallKind, MessagePart, Opaque};
+use komado_provider::{Dialect, ModelEvent, ResponseForm};
 
-fn events(fixture: (Dialect, Form, &str)) -> Vec<Event> {
+fn events(fixture: (Dialect, ResponseForm, &str)) -> Vec<ModelEvent> {
     decoded(fixture.0, fixture.1, [recorded(fixture).as_bytes()])
 }
 
@@ -43,12 +43,15 @@ fn an_answer_that_breaks_off_is_told_wherever_it_does() {
 
 #[test]
 fn thoughts_words_and_calls_are_heard_byte_for_byte() {
-    let heard = heard(&events((Dialect::Messages, Form::Stream, "tools")));
+    let heard = heard(&events((Dialect::Messages, ResponseForm::Stream, "tools")));
     let message = heard.message().unwrap();
     let seal = "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds+/=";
     let thought = "窓を開ける前に、設定を\n読もう。";
-    assert_eq!(message.parts[0], Part::Reasoning { text: thought.into(), signature: Some(seal.into()) });
-    assert_eq!(message.parts[1], Part::text("I will read both files: 「設定」 と emoji 🪟."));
+    assert_eq!(
+        message.parts[0],
+        MessagePart::Reasoning { text: thought.into(), signature: Some(seal.into()) }
+    );
+    assert_eq!(message.parts[1], MessagePart::text("I will read both files: 「設定」 と emoji 🪟."));
     let calls: Vec<_> = message.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
     assert_eq!(calls, [("toolu_01A", r#"{"path": "設定.toml", "limit": 1.0}"#), ("toolu_01B", "{}")]);
     let extra = message.calls().next().unwrap().extra.as_ref().unwrap();
@@ -61,12 +64,12 @@ fn thoughts_words_and_calls_are_heard_byte_for_byte() {
 
 #[test]
 fn blocks_only_this_api_has_are_put_together_whole() {
-    let message = heard(&events((Dialect::Messages, Form::Stream, "search"))).message().unwrap();
+    let message = heard(&events((Dialect::Messages, ResponseForm::Stream, "search"))).message().unwrap();
     let opaque: Vec<&str> = message
         .parts
         .iter()
         .filter_map(|part| match part {
-            Part::Opaque(opaque) => Some(opaque.json.get()),
+            MessagePart::Opaque(opaque) => Some(opaque.json.get()),
             _ => None,
         })
         .collect();
@@ -77,25 +80,25 @@ fn blocks_only_this_api_has_are_put_together_whole() {
         opaque[1]
     );
     assert!(opaque[2].contains(r#""page_age":null"#));
-    let Part::Text { text, extra: Some(extra) } = &message.parts[4] else { panic!("{message:?}") };
+    let MessagePart::Text { text, extra: Some(extra) } = &message.parts[4] else { panic!("{message:?}") };
     assert_eq!(text, "今日は晴れです。");
     assert!(extra.json.get().starts_with(r#"{"citations":[{"type":"web_search_result_location""#));
     assert!(extra.json.get().ends_with(r#""end_char_index":5.0}]}"#));
-    assert_eq!(message.parts[5], Part::text("Bring no umbrella."));
+    assert_eq!(message.parts[5], MessagePart::text("Bring no umbrella."));
 }
 
 #[test]
 fn what_the_model_ran_into_is_told() {
     let finish = |fixture| heard(&events(fixture)).finish;
-    assert_eq!(finish((Dialect::Messages, Form::Stream, "cut")).as_deref(), Some("length"));
-    assert_eq!(finish((Dialect::Messages, Form::Stream, "llama")).as_deref(), Some("stop"));
-    assert_eq!(finish((Dialect::Responses, Form::Stream, "incomplete")).as_deref(), Some("length"));
-    assert_eq!(finish((Dialect::Responses, Form::Stream, "refusal")).as_deref(), Some("refusal"));
+    assert_eq!(finish((Dialect::Messages, ResponseForm::Stream, "cut")).as_deref(), Some("length"));
+    assert_eq!(finish((Dialect::Messages, ResponseForm::Stream, "llama")).as_deref(), Some("stop"));
+    assert_eq!(finish((Dialect::Responses, ResponseForm::Stream, "incomplete")).as_deref(), Some("length"));
+    assert_eq!(finish((Dialect::Responses, ResponseForm::Stream, "refusal")).as_deref(), Some("refusal"));
 }
 
 #[test]
 fn what_was_counted_first_stands_unless_it_is_counted_again() {
-    let count = |name| heard(&events((Dialect::Messages, Form::Stream, name))).usage.unwrap();
+    let count = |name| heard(&events((Dialect::Messages, ResponseForm::Stream, name))).usage.unwrap();
     let cut =
         Usage { input_tokens: 12, output_tokens: 16, cache_creation_tokens: 2048, cache_read_tokens: 31000 };
     assert_eq!(count("cut"), cut);
@@ -105,12 +108,15 @@ fn what_was_counted_first_stands_unless_it_is_counted_again() {
 #[test]
 fn errors_are_told_with_all_they_say() {
     for (fixture, words) in [
-        ((Dialect::Messages, Form::Stream, "overloaded"), "Overloaded"),
-        ((Dialect::Messages, Form::Whole, "error"), "prompt is too long: 208310 tokens > 200000 maximum"),
-        ((Dialect::Messages, Form::Whole, "llama_error"), "exceed_context_size_error"),
-        ((Dialect::Responses, Form::Stream, "failed"), "context_length_exceeded"),
-        ((Dialect::Responses, Form::Stream, "error"), "rate_limit_exceeded"),
-        ((Dialect::Responses, Form::Whole, "error"), "Unknown parameter"),
+        ((Dialect::Messages, ResponseForm::Stream, "overloaded"), "Overloaded"),
+        (
+            (Dialect::Messages, ResponseForm::Whole, "error"),
+            "prompt is too long: 208310 tokens > 200000 maximum",
+        ),
+        ((Dialect::Messages, ResponseForm::Whole, "llama_error"), "exceed_context_size_error"),
+        ((Dialect::Responses, ResponseForm::Stream, "failed"), "context_length_exceeded"),
+        ((Dialect::Responses, ResponseForm::Stream, "error"), "rate_limit_exceeded"),
+        ((Dialect::Responses, ResponseForm::Whole, "error"), "Unknown parameter"),
     ] {
         let heard = heard(&events(fixture));
         let failed = heard.failed.unwrap();
@@ -121,18 +127,18 @@ fn errors_are_told_with_all_they_say() {
     // Another API's error inside a stream.
     let body = "data: {\"error\":{\"code\":500,\"message\":\"窓\"}}\n\n";
     for dialect in crate::messages_responses::play::BOTH {
-        let heard = heard(&decoded(dialect, Form::Stream, [body.as_bytes()]));
+        let heard = heard(&decoded(dialect, ResponseForm::Stream, [body.as_bytes()]));
         assert_eq!(heard.failed.unwrap().body, r#"{"error":{"code":500,"message":"窓"}}"#);
     }
 }
 
 #[test]
 fn items_are_heard_in_their_order_and_thoughts_once() {
-    let heard = heard(&events((Dialect::Responses, Form::Stream, "tools")));
+    let heard = heard(&events((Dialect::Responses, ResponseForm::Stream, "tools")));
     let message = heard.message().unwrap();
-    let Part::Opaque(thought) = &message.parts[0] else { panic!("{message:?}") };
+    let MessagePart::Opaque(thought) = &message.parts[0] else { panic!("{message:?}") };
     assert!(thought.json.get().contains(r#""encrypted_content":"gAAAAABo/+==""#));
-    let Part::Text { text, extra: Some(extra) } = &message.parts[1] else { panic!("{message:?}") };
+    let MessagePart::Text { text, extra: Some(extra) } = &message.parts[1] else { panic!("{message:?}") };
     assert_eq!(text, "二つ読みます 🪟");
     assert!(extra.json.get().ends_with(r#""item":{"phase":"commentary"}}"#), "{extra:?}");
     let calls: Vec<_> = message.calls().map(|c| (c.id.as_str(), c.arguments.as_str(), c.kind)).collect();
@@ -145,7 +151,7 @@ fn items_are_heard_in_their_order_and_thoughts_once() {
             ("call_c", patch, CallKind::Custom),
         ]
     );
-    assert!(matches!(&message.parts[5], Part::Opaque(o) if o.json.get().contains("web_search_call")));
+    assert!(matches!(&message.parts[5], MessagePart::Opaque(o) if o.json.get().contains("web_search_call")));
     assert_eq!(message.parts.len(), 6);
     let usage =
         Usage { input_tokens: 1000, output_tokens: 200, cache_creation_tokens: 52, cache_read_tokens: 2048 };
@@ -160,26 +166,26 @@ fn both_forms_of_one_answer_say_the_same() {
         let heard = heard(&events((Dialect::Responses, form, name)));
         let json = |opaque: &Opaque| serde_json::from_str::<serde_json::Value>(opaque.json.get()).unwrap();
         let parts = heard.message().unwrap().parts.into_iter().map(|part| match part {
-            Part::Opaque(opaque) => json(&opaque).to_string(),
-            Part::Text { text, extra: Some(extra) } => text + &json(&extra).to_string(),
+            MessagePart::Opaque(opaque) => json(&opaque).to_string(),
+            MessagePart::Text { text, extra: Some(extra) } => text + &json(&extra).to_string(),
             other => format!("{other:?}"),
         });
         (parts.collect::<Vec<_>>(), heard.usage, heard.finish)
     };
-    assert_eq!(said("whole", Form::Whole), said("tools", Form::Stream));
-    let message = heard(&events((Dialect::Messages, Form::Whole, "whole"))).message().unwrap();
+    assert_eq!(said("whole", ResponseForm::Whole), said("tools", ResponseForm::Stream));
+    let message = heard(&events((Dialect::Messages, ResponseForm::Whole, "whole"))).message().unwrap();
     let seal = Some("EqQB/+==".to_owned());
-    assert_eq!(message.parts[0], Part::Reasoning { text: "考え".into(), signature: seal });
-    assert_eq!(message.parts[1], Part::text("読みます。"));
+    assert_eq!(message.parts[0], MessagePart::Reasoning { text: "考え".into(), signature: seal });
+    assert_eq!(message.parts[1], MessagePart::text("読みます。"));
     let calls: Vec<_> = message.calls().map(|call| call.arguments.as_str()).collect();
     assert_eq!(calls, [r#"{"path":"窓.rs","n":1.0}"#, "{}"]);
 }
 
 #[test]
 fn a_server_that_numbers_nothing_is_understood() {
-    let heard = heard(&events((Dialect::Responses, Form::Stream, "llama")));
+    let heard = heard(&events((Dialect::Responses, ResponseForm::Stream, "llama")));
     let message = heard.message().unwrap();
-    assert_eq!(message.parts[0], Part::text("Paris."));
+    assert_eq!(message.parts[0], MessagePart::text("Paris."));
     let calls: Vec<_> = message.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
     assert_eq!(calls, [("fc_k1", r#"{"q":"窓"}"#), ("fc_k2", "{}")]);
     assert_eq!(message.parts.len(), 3);
@@ -199,23 +205,24 @@ fn calls_written_at_once_by_a_server_that_numbers_nothing_are_told_apart() {
     let events =
         [added("a"), added("b"), delta("a", "{"), delta("b", "[1"), delta("a", "}"), delta("b", "]")];
     let stream: String = events.iter().map(|json| format!("data: {json}\n\n")).collect();
-    let message = heard(&decoded(Dialect::Responses, Form::Stream, [stream.as_bytes()])).message().unwrap();
+    let message =
+        heard(&decoded(Dialect::Responses, ResponseForm::Stream, [stream.as_bytes()])).message().unwrap();
     let calls: Vec<_> = message.calls().map(|call| call.arguments.as_str()).collect();
     assert_eq!(calls, ["{}", "[1]"]);
 }
 
 #[test]
 fn an_answer_told_only_at_its_end_is_heard_whole() {
-    let whole = recorded((Dialect::Responses, Form::Whole, "whole")).replace('\n', " ");
+    let whole = recorded((Dialect::Responses, ResponseForm::Whole, "whole")).replace('\n', " ");
     let stream = format!("data: {{\"type\":\"response.completed\",\"response\":{whole}}}\n\n");
-    let late = heard(&decoded(Dialect::Responses, Form::Stream, [stream.as_bytes()]));
-    assert_eq!(late, heard(&events((Dialect::Responses, Form::Whole, "whole"))));
+    let late = heard(&decoded(Dialect::Responses, ResponseForm::Stream, [stream.as_bytes()]));
+    assert_eq!(late, heard(&events((Dialect::Responses, ResponseForm::Whole, "whole"))));
 }
 
 #[test]
 fn noise_is_no_answer() {
     for dialect in crate::messages_responses::play::BOTH {
-        for form in [Form::Stream, Form::Whole] {
+        for form in [ResponseForm::Stream, ResponseForm::Whole] {
             for noise in [
                 "",
                 "null",

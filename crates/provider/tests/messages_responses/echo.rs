@@ -3,38 +3,38 @@
 use crate::messages_responses::play::{decoded, encoded, fixtures, heard, recorded};
 use komado_core::journal::Usage;
 use komado_core::message::{CallKind, Opaque};
-use komado_core::raw::Raw;
-use komado_provider::{Dialect, Event, Failed, Form};
+use komado_core::raw::RawJson;
+use komado_provider::{Dialect, ModelEvent, ProviderFailure, ResponseForm};
 
-const FORMS: [Form; 2] = [Form::Stream, Form::Whole];
+const FORMS: [ResponseForm; 2] = [ResponseForm::Stream, ResponseForm::Whole];
 
-fn begun() -> Event {
-    Event::Begun { id: Some("id_1".into()), model: Some("窓-1".into()) }
+fn begun() -> ModelEvent {
+    ModelEvent::Begun { id: Some("id_1".into()), model: Some("窓-1".into()) }
 }
 
-fn call(index: usize, id: &str, kind: CallKind) -> Event {
-    Event::Call { index, id: id.into(), name: "read".into(), kind }
+fn call(index: usize, id: &str, kind: CallKind) -> ModelEvent {
+    ModelEvent::Call { index, id: id.into(), name: "read".into(), kind }
 }
 
-fn arguments(index: usize, text: &str) -> Event {
-    Event::Arguments { index, text: text.into() }
+fn arguments(index: usize, text: &str) -> ModelEvent {
+    ModelEvent::Arguments { index, text: text.into() }
 }
 
-fn usage() -> Event {
+fn usage() -> ModelEvent {
     let (input_tokens, output_tokens) = (10, 20);
-    Event::Usage(Usage { input_tokens, output_tokens, cache_creation_tokens: 30, cache_read_tokens: 40 })
+    ModelEvent::Usage(Usage { input_tokens, output_tokens, cache_creation_tokens: 30, cache_read_tokens: 40 })
 }
 
 fn part(dialect: Dialect, json: &str) -> Opaque {
-    Opaque { dialect: dialect.name().into(), json: Raw::parse(json).unwrap() }
+    Opaque { dialect: dialect.name().into(), json: RawJson::parse(json).unwrap() }
 }
 
-fn text(words: &str) -> Event {
-    Event::Text(words.into())
+fn text(words: &str) -> ModelEvent {
+    ModelEvent::Text(words.into())
 }
 
 #[track_caller]
-fn same(dialect: Dialect, form: Form, events: &[Event]) -> String {
+fn same(dialect: Dialect, form: ResponseForm, events: &[ModelEvent]) -> String {
     let bytes = encoded(dialect, form, events);
     let back = decoded(dialect, form, [bytes.as_bytes()]);
     let (said, told) = (heard(events), heard(&back));
@@ -50,10 +50,10 @@ fn same(dialect: Dialect, form: Form, events: &[Event]) -> String {
 fn recorded_answers_are_handed_on_as_they_were() {
     for fixture in fixtures() {
         let events = decoded(fixture.0, fixture.1, [recorded(fixture).as_bytes()]);
-        let failed = events.iter().any(|event| matches!(event, Event::Failed(_)));
+        let failed = events.iter().any(|event| matches!(event, ModelEvent::Failed(_)));
         for form in FORMS.into_iter().filter(|_| !failed) {
             // A refusal in a stream is words: that it is one is only known when they were said.
-            if (fixture.2, form) != ("refusal", Form::Stream) {
+            if (fixture.2, form) != ("refusal", ResponseForm::Stream) {
                 same(fixture.0, form, &events);
             }
         }
@@ -64,15 +64,15 @@ fn recorded_answers_are_handed_on_as_they_were() {
 fn signed_thoughts_and_broken_arguments_come_through_byte_for_byte() {
     let events = [
         begun(),
-        Event::Reasoning("考え\n\"る".into()),
-        Event::Signature("EqQB".into()),
-        Event::Signature("/+==".into()),
-        Event::PartDone(None),
-        Event::Signature("only a seal".into()),
-        Event::PartDone(None),
+        ModelEvent::Reasoning("考え\n\"る".into()),
+        ModelEvent::Signature("EqQB".into()),
+        ModelEvent::Signature("/+==".into()),
+        ModelEvent::PartDone(None),
+        ModelEvent::Signature("only a seal".into()),
+        ModelEvent::PartDone(None),
         text("窓"),
         text("を\u{2028}"),
-        Event::PartDone(None),
+        ModelEvent::PartDone(None),
         text("二つ目"),
         call(0, "a", CallKind::Function),
         arguments(0, "{\"path\": \"窓"),
@@ -80,7 +80,7 @@ fn signed_thoughts_and_broken_arguments_come_through_byte_for_byte() {
         call(1, "b", CallKind::Function),
         arguments(1, "{\"broken\":"),
         usage(),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Finished("tool_calls".into()),
     ];
     FORMS.into_iter().for_each(|form| _ = same(Dialect::Messages, form, &events));
 }
@@ -96,7 +96,7 @@ fn calls_written_at_once_are_told_apart() {
         arguments(1, "1}"),
         text("between"),
         arguments(0, "2}"),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Finished("tool_calls".into()),
         usage(),
     ];
     for dialect in crate::messages_responses::play::BOTH {
@@ -109,24 +109,27 @@ fn items_of_every_kind_come_through() {
     let reasoning = r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAA/+=="}"#;
     let events = [
         begun(),
-        Event::Part(part(Dialect::Responses, reasoning)),
+        ModelEvent::Part(part(Dialect::Responses, reasoning)),
         text("窓"),
-        Event::PartDone(Some(part(
+        ModelEvent::PartDone(Some(part(
             Dialect::Responses,
             r#"{"annotations":[{"n":1.0}],"item":{"phase":"commentary"}}"#,
         ))),
         text("。"),
-        Event::PartDone(None),
+        ModelEvent::PartDone(None),
         call(0, "c", CallKind::Custom),
         arguments(0, "*** Begin\n窓"),
         call(1, "d", CallKind::Function),
         arguments(1, "{}"),
-        Event::CallExtra { index: 1, json: Raw::parse(r#"{"responses":{"namespace":"mcp"}}"#).unwrap() },
+        ModelEvent::CallExtra {
+            index: 1,
+            json: RawJson::parse(r#"{"responses":{"namespace":"mcp"}}"#).unwrap(),
+        },
         usage(),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Finished("tool_calls".into()),
     ];
     FORMS.into_iter().for_each(|form| _ = same(Dialect::Responses, form, &events));
-    let cut = [begun(), text("途中"), usage(), Event::Finished("length".into())];
+    let cut = [begun(), text("途中"), usage(), ModelEvent::Finished("length".into())];
     for dialect in crate::messages_responses::play::BOTH {
         FORMS.into_iter().for_each(|form| _ = same(dialect, form, &cut));
     }
@@ -142,9 +145,9 @@ fn free_text_reaches_a_client_that_reads_every_piece_as_json() {
         call(1, "d", CallKind::Function),
         arguments(1, " "),
         arguments(1, "{\"a\":1.0}"),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Finished("tool_calls".into()),
     ];
-    let bytes = encoded(Dialect::Messages, Form::Stream, &free);
+    let bytes = encoded(Dialect::Messages, ResponseForm::Stream, &free);
     let pieces: Vec<String> = bytes
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line.strip_prefix("data: ")?).ok())
@@ -163,12 +166,12 @@ fn events_come_in_the_order_clients_know() {
         begun(),
         usage(),
         text("窓"),
-        Event::PartDone(None),
+        ModelEvent::PartDone(None),
         call(0, "a", CallKind::Function),
         arguments(0, "{}"),
-        Event::Finished("tool_calls".into()),
+        ModelEvent::Finished("tool_calls".into()),
     ];
-    let bytes = same(Dialect::Messages, Form::Stream, &events);
+    let bytes = same(Dialect::Messages, ResponseForm::Stream, &events);
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
     let expected = [&["message_start"], &block[..], &block[..], &["message_delta", "message_stop"]].concat();
     assert_eq!(names(&bytes), expected);
@@ -176,7 +179,7 @@ fn events_come_in_the_order_clients_know() {
         bytes.contains(r#""cache_read_input_tokens":40,"output_tokens":20}}}"#),
         "usage known early is told early"
     );
-    let bytes = same(Dialect::Responses, Form::Stream, &events);
+    let bytes = same(Dialect::Responses, ResponseForm::Stream, &events);
     let expected = [
         "created",
         "in_progress",
@@ -206,33 +209,36 @@ fn events_come_in_the_order_clients_know() {
 fn thoughts_of_other_providers_are_shown_to_both_kinds_of_clients() {
     let events = [
         begun(),
-        Event::Reasoning("考え".into()),
-        Event::PartDone(None),
+        ModelEvent::Reasoning("考え".into()),
+        ModelEvent::PartDone(None),
         text("答え"),
         usage(),
-        Event::Finished("stop".into()),
+        ModelEvent::Finished("stop".into()),
     ];
-    let bytes = encoded(Dialect::Responses, Form::Stream, &events);
+    let bytes = encoded(Dialect::Responses, ResponseForm::Stream, &events);
     assert!(bytes.contains("event: response.reasoning_summary_text.delta"), "{bytes}");
     assert!(
         bytes.contains(r#""type":"reasoning","summary":[{"type":"summary_text","text":"考え"}]"#),
         "{bytes}"
     );
     // Unsigned, it comes back unsigned, and is not sent to the API that signs.
-    let bytes = same(Dialect::Messages, Form::Whole, &events);
+    let bytes = same(Dialect::Messages, ResponseForm::Whole, &events);
     assert!(bytes.contains(r#"{"type":"thinking","thinking":"考え","signature":""}"#), "{bytes}");
     let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}},{bytes}]}}"#);
     let asked = Dialect::Messages.read(&body).unwrap();
     let thought = &asked.messages[1].parts[0];
-    assert!(matches!(thought, komado_core::message::Part::Reasoning { signature: None, .. }), "{thought:?}");
+    assert!(
+        matches!(thought, komado_core::message::MessagePart::Reasoning { signature: None, .. }),
+        "{thought:?}"
+    );
 }
 
 #[test]
 fn an_error_is_told_in_the_clients_own_words() {
-    let fail = |body: &str| [begun(), Event::Failed(Failed { status: 200, body: body.into() })];
+    let fail = |body: &str| [begun(), ModelEvent::Failed(ProviderFailure { status: 200, body: body.into() })];
     let streamed = |dialect: Dialect, body: &str| {
-        let stamp = komado_provider::dialect::Stamp::default();
-        let (mut encoder, mut out) = (dialect.encoder(Form::Stream, stamp), Vec::new());
+        let stamp = komado_provider::dialect::ResponseStamp::default();
+        let (mut encoder, mut out) = (dialect.encoder(ResponseForm::Stream, stamp), Vec::new());
         fail(body).iter().for_each(|event| encoder.event(event, &mut out));
         String::from_utf8(out).unwrap()
     };
@@ -249,9 +255,9 @@ fn an_error_is_told_in_the_clients_own_words() {
     let own =
         r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"r"}"#;
     assert!(streamed(Dialect::Messages, own).contains(own));
-    let whole = encoded(Dialect::Responses, Form::Whole, &fail(chat));
+    let whole = encoded(Dialect::Responses, ResponseForm::Whole, &fail(chat));
     assert_eq!(
-        heard(&decoded(Dialect::Responses, Form::Whole, [whole.as_bytes()])).failed.unwrap().body,
+        heard(&decoded(Dialect::Responses, ResponseForm::Whole, [whole.as_bytes()])).failed.unwrap().body,
         whole
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::messages_responses::play::{BOTH, again, ask, call, request, result, written};
 use komado_core::journal::Setup;
-use komado_core::message::{Message, Part, Role};
+use komado_core::message::{Message, MessagePart, Role};
 use komado_provider::Dialect;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn words() -> impl Strategy<Value = String> {
 fn spoken() -> impl Strategy<Value = Vec<Message>> {
     let role = prop::sample::select(vec![Role::User, Role::User, Role::System, Role::Developer]);
     (role, prop::collection::vec(words(), 1..3))
-        .prop_map(|(role, texts)| vec![Message::of(role, texts.into_iter().map(Part::text).collect())])
+        .prop_map(|(role, texts)| vec![Message::of(role, texts.into_iter().map(MessagePart::text).collect())])
 }
 
 fn arguments() -> impl Strategy<Value = String> {
@@ -39,15 +39,15 @@ fn turn() -> impl Strategy<Value = Vec<Message>> {
     (thought, prop::option::of(words()), calls, any::<bool>()).prop_map(
         |(thought, said, calls, backwards)| {
             let mut parts = Vec::new();
-            parts.extend(thought.map(|(text, signature)| Part::Reasoning { text, signature }));
-            parts.extend(said.map(Part::text));
+            parts.extend(thought.map(|(text, signature)| MessagePart::Reasoning { text, signature }));
+            parts.extend(said.map(MessagePart::text));
             let ids = (0..calls.len()).map(|i| format!("call_{i}"));
             parts.extend(ids.clone().zip(&calls).map(|(id, (arguments, _))| call(&id, arguments)));
             if parts.is_empty() {
-                parts.push(Part::text("…"));
+                parts.push(MessagePart::text("…"));
             }
             let answers = ids.zip(&calls).map(|(id, (_, said))| {
-                result(&id, said.iter().map(|text| Part::text(text.as_str())).collect())
+                result(&id, said.iter().map(|text| MessagePart::text(text.as_str())).collect())
             });
             let mut answers: Vec<Message> = answers.collect();
             if backwards {
@@ -161,7 +161,7 @@ proptest! {
     fn what_is_read_of_our_own_can_be_admitted(talk in talk()) {
         for dialect in BOTH {
             let asked = dialect.read(&request(dialect, &Setup::default(), &talk)).unwrap();
-            let shapes: Vec<_> = asked.messages.iter().map(komado_core::grammar::Shape::of).collect();
+            let shapes: Vec<_> = asked.messages.iter().map(komado_core::grammar::MessageShape::of).collect();
             prop_assert_eq!(komado_core::grammar::openai(&shapes), Ok(()));
         }
     }

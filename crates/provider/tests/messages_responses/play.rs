@@ -1,11 +1,13 @@
 //! What the tests of these dialects share: writing, decoding and encoding in one call each.
 
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, Message, Opaque, Outcome, Part, Role};
-use komado_core::openai::Blobs;
-use komado_core::raw::Raw;
-use komado_provider::dialect::Stamp;
-use komado_provider::{Ask, Asked, Dialect, Event, Form, Heard, Tools};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Opaque, Role, ToolOutcome};
+use komado_core::openai::BlobReader;
+use komado_core::raw::RawJson;
+use komado_provider::dialect::ResponseStamp;
+use komado_provider::{
+    Dialect, ModelEvent, ModelRequest, ModelResponse, ParsedRequest, ResponseForm, ToolUse,
+};
 use std::io::{self, Write};
 
 /// The dialects under test.
@@ -14,28 +16,28 @@ pub(crate) const BOTH: [Dialect; 2] = [Dialect::Messages, Dialect::Responses];
 /// Every blob is its own name.
 pub(crate) struct Named;
 
-impl Blobs for Named {
+impl BlobReader for Named {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(id.as_bytes())
     }
 }
 
 /// What is asked with `setup`.
-pub(crate) fn ask(setup: &Setup) -> Ask<'_> {
-    Ask {
+pub(crate) fn ask(setup: &Setup) -> ModelRequest<'_> {
+    ModelRequest {
         model: "m",
         setup,
         max_tokens: Some(100),
         stream: true,
         window: None,
-        tools: Tools::AsSetUp,
+        tools: ToolUse::AsSetUp,
         is_strict: false,
         joins: false,
     }
 }
 
 /// The bytes before the end, and the whole request.
-pub(crate) fn written(dialect: Dialect, ask: &Ask<'_>, messages: &[Message]) -> (String, String) {
+pub(crate) fn written(dialect: Dialect, ask: &ModelRequest<'_>, messages: &[Message]) -> (String, String) {
     let mut out = Vec::new();
     let mut writer = dialect.writer(ask, &mut out).unwrap();
     for message in messages {
@@ -52,14 +54,14 @@ pub(crate) fn request(dialect: Dialect, setup: &Setup, messages: &[Message]) -> 
 }
 
 /// What was read, written again.
-pub(crate) fn again(dialect: Dialect, asked: &Asked) -> String {
-    let ask = Ask {
+pub(crate) fn again(dialect: Dialect, asked: &ParsedRequest) -> String {
+    let ask = ModelRequest {
         model: &asked.model,
         setup: &asked.setup,
         max_tokens: asked.max_tokens,
         stream: asked.stream,
         window: None,
-        tools: Tools::AsSetUp,
+        tools: ToolUse::AsSetUp,
         is_strict: false,
         joins: false,
     };
@@ -69,9 +71,9 @@ pub(crate) fn again(dialect: Dialect, asked: &Asked) -> String {
 /// The events of `bytes`, given in `pieces`.
 pub(crate) fn decoded<'a>(
     dialect: Dialect,
-    form: Form,
+    form: ResponseForm,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Vec<Event> {
+) -> Vec<ModelEvent> {
     let (mut decoder, mut events) = (dialect.decoder(form), Vec::new());
     let mut each = |event| events.push(event);
     pieces.into_iter().for_each(|bytes| decoder.push(bytes, &mut each));
@@ -80,15 +82,16 @@ pub(crate) fn decoded<'a>(
 }
 
 /// Everything that was heard.
-pub(crate) fn heard(events: &[Event]) -> Heard {
-    let mut heard = Heard::default();
+pub(crate) fn heard(events: &[ModelEvent]) -> ModelResponse {
+    let mut heard = ModelResponse::default();
     events.iter().for_each(|event| heard.take(event));
     heard
 }
 
 /// The answer that `events` make.
-pub(crate) fn encoded(dialect: Dialect, form: Form, events: &[Event]) -> String {
-    let stamp = Stamp { created: 1_700_000_000, created_at: "2023-11-14T22:13:20Z".into(), usage: true };
+pub(crate) fn encoded(dialect: Dialect, form: ResponseForm, events: &[ModelEvent]) -> String {
+    let stamp =
+        ResponseStamp { created: 1_700_000_000, created_at: "2023-11-14T22:13:20Z".into(), usage: true };
     let (mut encoder, mut out) = (dialect.encoder(form, stamp), Vec::new());
     events.iter().for_each(|event| encoder.event(event, &mut out));
     encoder.end(&mut out);
@@ -102,39 +105,40 @@ pub(crate) fn fixture(path: &str) -> String {
 }
 
 /// Every recorded answer: dialect, form, name.
-pub(crate) fn fixtures() -> Vec<(Dialect, Form, &'static str)> {
+pub(crate) fn fixtures() -> Vec<(Dialect, ResponseForm, &'static str)> {
     let messages = ["tools", "search", "cut", "overloaded", "llama"].map(|name| (Dialect::Messages, name));
     let responses = ["tools", "incomplete", "failed", "error", "refusal", "llama"];
     let responses = responses.map(|name| (Dialect::Responses, name));
-    let streams = messages.into_iter().chain(responses).map(|(dialect, name)| (dialect, Form::Stream, name));
+    let streams =
+        messages.into_iter().chain(responses).map(|(dialect, name)| (dialect, ResponseForm::Stream, name));
     let wholes = [
-        (Dialect::Messages, Form::Whole, "whole"),
-        (Dialect::Messages, Form::Whole, "error"),
-        (Dialect::Messages, Form::Whole, "llama_error"),
-        (Dialect::Responses, Form::Whole, "whole"),
-        (Dialect::Responses, Form::Whole, "error"),
+        (Dialect::Messages, ResponseForm::Whole, "whole"),
+        (Dialect::Messages, ResponseForm::Whole, "error"),
+        (Dialect::Messages, ResponseForm::Whole, "llama_error"),
+        (Dialect::Responses, ResponseForm::Whole, "whole"),
+        (Dialect::Responses, ResponseForm::Whole, "error"),
     ];
     streams.chain(wholes).collect()
 }
 
 /// The text of a recorded answer.
-pub(crate) fn recorded((dialect, form, name): (Dialect, Form, &str)) -> String {
+pub(crate) fn recorded((dialect, form, name): (Dialect, ResponseForm, &str)) -> String {
     let dir = if dialect == Dialect::Messages { "messages" } else { "responses" };
-    let end = if form == Form::Stream { "sse" } else { "json" };
+    let end = if form == ResponseForm::Stream { "sse" } else { "json" };
     fixture(&format!("{dir}/{name}.{end}"))
 }
 
 /// A call.
-pub(crate) fn call(id: &str, arguments: &str) -> Part {
+pub(crate) fn call(id: &str, arguments: &str) -> MessagePart {
     let (id, name, arguments) = (id.to_owned(), "read".to_owned(), arguments.to_owned());
-    Part::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
+    MessagePart::Call(Call { id, name, arguments, kind: CallKind::Function, extra: None })
 }
 
 /// A tool's answer of `content`.
-pub(crate) fn result(id: &str, content: Vec<Part>) -> Message {
+pub(crate) fn result(id: &str, content: Vec<MessagePart>) -> Message {
     Message::of(
         Role::Tool,
-        vec![Part::Result(Outcome {
+        vec![MessagePart::Result(ToolOutcome {
             call_id: id.to_owned(),
             name: None,
             content,
@@ -148,5 +152,5 @@ pub(crate) fn result(id: &str, content: Vec<Part>) -> Message {
 
 /// Something that only `dialect` knows.
 pub(crate) fn opaque(dialect: &str, json: &str) -> Opaque {
-    Opaque { dialect: dialect.into(), json: Raw::parse(json).unwrap() }
+    Opaque { dialect: dialect.into(), json: RawJson::parse(json).unwrap() }
 }

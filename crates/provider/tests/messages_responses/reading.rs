@@ -1,14 +1,14 @@
 //! Requests of real clients, read and written again.
 
 use crate::messages_responses::play::{BOTH, again, fixture};
-use komado_core::message::{CallKind, ImageSource, Part, Role};
-use komado_provider::{Asked, Dialect};
+use komado_core::message::{CallKind, ImageSource, MessagePart, Role};
+use komado_provider::{Dialect, ParsedRequest};
 
-fn messages(body: &str) -> Asked {
+fn messages(body: &str) -> ParsedRequest {
     Dialect::Messages.read(body).unwrap()
 }
 
-fn roles(asked: &Asked) -> Vec<Role> {
+fn roles(asked: &ParsedRequest) -> Vec<Role> {
     asked.messages.iter().map(|message| message.role).collect()
 }
 
@@ -22,17 +22,17 @@ fn a_users_message_with_results_becomes_one_for_each_tool_and_then_the_users() {
         ("claude-sonnet-4-5", Some(32000), true)
     );
     assert_eq!(asked.setup.system.as_deref(), Some("x-billing: cli\n\nあなたは窓です。"));
-    let thought = Part::Reasoning { text: "どれ?\n".into(), signature: Some("EqQB==".into()) };
+    let thought = MessagePart::Reasoning { text: "どれ?\n".into(), signature: Some("EqQB==".into()) };
     assert_eq!(asked.messages[2].parts[0], thought);
     assert!(
-        matches!(&asked.messages[2].parts[1], Part::Opaque(o) if o.json.get().contains("redacted_thinking"))
+        matches!(&asked.messages[2].parts[1], MessagePart::Opaque(o) if o.json.get().contains("redacted_thinking"))
     );
     let calls: Vec<_> = asked.messages[2].calls().map(|call| call.arguments.as_str()).collect();
     assert_eq!(calls, [r#"{"file_path":"a.rs","n":1.0}"#, r#"{"file_path":"b.rs"}"#]);
     let failed = asked.messages[4].outcome().unwrap();
     assert!(failed.is_error && failed.call_id == "toolu_2");
-    let url = |part: &Part| match part {
-        Part::Image { source: ImageSource::Url { url }, .. } => url.clone(),
+    let url = |part: &MessagePart| match part {
+        MessagePart::Image { source: ImageSource::Url { url }, .. } => url.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(url(&failed.content[1]), "data:image/png;base64,iVBORw0KGgo=");
@@ -99,8 +99,8 @@ fn items_become_messages_that_can_be_admitted() {
     let calls: Vec<_> = asked.messages[2].calls().map(|call| (call.id.as_str(), call.kind)).collect();
     assert_eq!(calls, [("call_1", CallKind::Function), ("call_2", CallKind::Custom)]);
     let kinds = |at: usize| -> Vec<String> {
-        let opaque = |part: &Part| match part {
-            Part::Opaque(opaque) => opaque.json.get().split('"').nth(3).unwrap().to_owned(),
+        let opaque = |part: &MessagePart| match part {
+            MessagePart::Opaque(opaque) => opaque.json.get().split('"').nth(3).unwrap().to_owned(),
             other => format!("{other:?}"),
         };
         asked.messages[at].parts.iter().map(opaque).collect()
@@ -108,7 +108,7 @@ fn items_become_messages_that_can_be_admitted() {
     assert_eq!(kinds(5), ["reasoning", "local_shell_call", "function_call_output"]);
     assert_eq!(kinds(6), ["local_shell_call", "local_shell_call_output"]);
     assert_eq!(kinds(7), ["item_reference", "compaction", "thing_of_tomorrow"]);
-    let shapes: Vec<_> = asked.messages.iter().map(komado_core::grammar::Shape::of).collect();
+    let shapes: Vec<_> = asked.messages.iter().map(komado_core::grammar::MessageShape::of).collect();
     assert_eq!(komado_core::grammar::openai(&shapes), Ok(()));
 }
 

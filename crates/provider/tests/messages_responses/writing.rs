@@ -2,10 +2,10 @@
 
 use crate::messages_responses::play::{BOTH, Named, ask, call, opaque, request, result, written};
 use komado_core::journal::Setup;
-use komado_core::message::{CallKind, ImageSource, Message, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{CallKind, ImageSource, Message, MessagePart, Role};
+use komado_core::raw::RawJson;
 use komado_provider::dialect::WriteRequest;
-use komado_provider::{Ask, Dialect, Tools};
+use komado_provider::{Dialect, ModelRequest, ToolUse};
 
 const TAIL: &str = r#","max_tokens":100,"stream":true,"cache_control":{"type":"ephemeral"}}"#;
 
@@ -18,7 +18,7 @@ fn user(text: &str) -> Message {
     Message::text(Role::User, text)
 }
 
-fn model(parts: Vec<Part>) -> Message {
+fn model(parts: Vec<MessagePart>) -> Message {
     Message::of(Role::Assistant, parts)
 }
 
@@ -29,16 +29,16 @@ fn talk() -> Vec<Message> {
         user("窓"),
         user("を開けて"),
         model(vec![
-            Part::Reasoning { text: "どれ\n?".into(), signature: seal },
-            Part::text("読む"),
+            MessagePart::Reasoning { text: "どれ\n?".into(), signature: seal },
+            MessagePart::text("読む"),
             call("a", r#"{"p":1.0}"#),
             call("b", ""),
         ]),
-        result("b", vec![Part::text("二")]),
-        result("a", vec![Part::text("")]),
+        result("b", vec![MessagePart::text("二")]),
+        result("a", vec![MessagePart::text("")]),
         user("次"),
         Message::text(Role::System, "急げ"),
-        model(vec![Part::text("はい")]),
+        model(vec![MessagePart::text("はい")]),
         Message::text(Role::Developer, "終わり"),
     ]
 }
@@ -102,13 +102,13 @@ fn what_was_sent_once_is_never_sent_otherwise() {
 
 #[test]
 fn a_message_is_never_empty_and_no_text_is() {
-    let silent = Part::Reasoning { text: "unsigned".into(), signature: None };
+    let silent = MessagePart::Reasoning { text: "unsigned".into(), signature: None };
     let talk = [
         user(" \n"),
         model(vec![silent]),
         user("　"),
         user("a"),
-        model(vec![Part::text(""), Part::text("b")]),
+        model(vec![MessagePart::text(""), MessagePart::text("b")]),
     ];
     let expected = concat!(
         r#","messages":[{"role":"user","content":[{"type":"text","text":"(empty)"}]},"#,
@@ -120,18 +120,19 @@ fn a_message_is_never_empty_and_no_text_is() {
     let opener = r#","messages":[{"role":"user","content":[{"type":"text","text":"(continued)"}]}"#;
     assert_eq!(messages(&[]), format!("{opener}]"));
     let begins = format!(r#"{opener},{{"role":"assistant","content":[{{"type":"text","text":"x"}}]}}]"#);
-    assert_eq!(messages(&[model(vec![Part::text("x")])]), begins);
+    assert_eq!(messages(&[model(vec![MessagePart::text("x")])]), begins);
 }
 
 #[test]
 fn a_failed_tool_says_something_and_pictures_travel_in_its_answer() {
-    let image = |source| Part::Image { source, detail: None };
+    let image = |source| MessagePart::Image { source, detail: None };
     let blob = ImageSource::Blob { blob: "QUJD".into(), media_type: "image/png".into(), byte_size: 3 };
     let url = |url: &str| ImageSource::Url { url: url.into() };
     let mut silent = result("a", vec![]);
-    let Part::Result(outcome) = &mut silent.parts[0] else { panic!() };
+    let MessagePart::Result(outcome) = &mut silent.parts[0] else { panic!() };
     outcome.is_error = true;
-    let seen = result("b", vec![Part::text("見よ"), image(blob), image(url("data:image/gif;base64,R0=="))]);
+    let seen =
+        result("b", vec![MessagePart::text("見よ"), image(blob), image(url("data:image/gif;base64,R0=="))]);
     let talk = [
         user("x"),
         model(vec![call("a", "{}"), call("b", "{}")]),
@@ -158,17 +159,17 @@ fn a_failed_tool_says_something_and_pictures_travel_in_its_answer() {
 
 #[test]
 fn fields_of_a_dialect_are_given_back_to_it_alone() {
-    let marked = |dialect: &str| Part::Text {
+    let marked = |dialect: &str| MessagePart::Text {
         text: "x".into(),
         extra: Some(opaque(dialect, r#"{"cache_control":{"type":"ephemeral"}}"#)),
     };
     let own = Message::of(
         Role::User,
-        vec![marked("anthropic"), Part::Opaque(opaque("anthropic", r#"{"type":"document","n":1.0}"#))],
+        vec![marked("anthropic"), MessagePart::Opaque(opaque("anthropic", r#"{"type":"document","n":1.0}"#))],
     );
     let foreign = Message::of(
         Role::User,
-        vec![marked("openai"), Part::Opaque(opaque("responses", r#"{"type":"input_file"}"#))],
+        vec![marked("openai"), MessagePart::Opaque(opaque("responses", r#"{"type":"input_file"}"#))],
     );
     let whole = request(Dialect::Messages, &Setup::default(), &[own, foreign]);
     let content = r#"[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},{"type":"document","n":1.0},{"type":"text","text":"x"}]"#;
@@ -180,29 +181,30 @@ fn fields_of_a_dialect_are_given_back_to_it_alone() {
 fn what_the_answer_may_be_stands_after_the_messages() {
     let setup = Setup {
         system: Some("s".into()),
-        tools: Some(Raw::parse(r#"[{"name":"read","input_schema":{}}]"#).unwrap()),
-        params: Some(Raw::parse(r#"{"thinking":{"type":"enabled","budget_tokens":1024},"tool_choice":{"type":"any"},"top_p":1.0}"#).unwrap()),
+        tools: Some(RawJson::parse(r#"[{"name":"read","input_schema":{}}]"#).unwrap()),
+        params: Some(RawJson::parse(r#"{"thinking":{"type":"enabled","budget_tokens":1024},"tool_choice":{"type":"any"},"top_p":1.0}"#).unwrap()),
         dialect: Some("anthropic".into()),
     };
-    let asked = Ask { tools: Tools::NamedOnly, stream: false, ..ask(&setup) };
+    let asked = ModelRequest { tools: ToolUse::NamedOnly, stream: false, ..ask(&setup) };
     let (_, whole) = written(Dialect::Messages, &asked, &[user("a")]);
     let expected = concat!(
         r#"{"model":"m","tools":[{"name":"read","input_schema":{}}],"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"#,
         r#""max_tokens":1124,"stream":false,"tool_choice":{"type":"none"},"thinking":{"type":"enabled","budget_tokens":1024},"top_p":1.0,"cache_control":{"type":"ephemeral"}}"#,
     );
     assert_eq!(whole, expected);
-    let bare = Ask { max_tokens: None, ..ask(&setup) };
+    let bare = ModelRequest { max_tokens: None, ..ask(&setup) };
     assert!(written(Dialect::Messages, &bare, &[user("a")]).1.contains(r#","max_tokens":4096,"#));
     let no_tools = Setup::default();
-    let asked = Ask { tools: Tools::NamedOnly, ..ask(&no_tools) };
+    let asked = ModelRequest { tools: ToolUse::NamedOnly, ..ask(&no_tools) };
     BOTH.iter().for_each(|dialect| assert!(!written(*dialect, &asked, &[]).1.contains("tool_choice")));
 }
 
 #[test]
 fn custom_calls_and_their_outputs_are_of_one_kind() {
-    let Part::Call(mut custom) = call("c", "*** 窓") else { panic!() };
+    let MessagePart::Call(mut custom) = call("c", "*** 窓") else { panic!() };
     custom.kind = CallKind::Custom;
-    let talk = [model(vec![Part::Call(custom), call("d", "{}")]), result("c", vec![]), result("d", vec![])];
+    let talk =
+        [model(vec![MessagePart::Call(custom), call("d", "{}")]), result("c", vec![]), result("d", vec![])];
     let whole = request(Dialect::Responses, &Setup::default(), &talk);
     assert!(whole.contains(r#"{"type":"custom_tool_call","call_id":"c","name":"read","input":"*** 窓"}"#));
     assert!(whole.contains(r#"{"type":"custom_tool_call_output","call_id":"c""#));
@@ -212,11 +214,11 @@ fn custom_calls_and_their_outputs_are_of_one_kind() {
 
 #[test]
 fn a_thought_that_only_the_server_could_remember_is_not_sent_to_one_that_does_not() {
-    let thought = |json: &str| model(vec![Part::Opaque(opaque("responses", json))]);
+    let thought = |json: &str| model(vec![MessagePart::Opaque(opaque("responses", json))]);
     let hollow =
         thought(r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}]}"#);
     let sealed = thought(r#"{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"g=="}"#);
-    let stores = Setup { params: Some(Raw::parse(r#"{"store":true}"#).unwrap()), ..Setup::default() };
+    let stores = Setup { params: Some(RawJson::parse(r#"{"store":true}"#).unwrap()), ..Setup::default() };
     let talk = [hollow, sealed];
     let (forgets, keeps) =
         (request(Dialect::Responses, &Setup::default(), &talk), request(Dialect::Responses, &stores, &talk));

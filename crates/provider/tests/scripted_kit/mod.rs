@@ -1,8 +1,8 @@
 //! A client that sees what is on the wire: one request per connection, the answer's bytes as they came.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
-use komado_provider::scripted::{Options, Server};
-use komado_provider::{Dialect, Event, Form, Heard};
+use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
+use komado_provider::{Dialect, ModelEvent, ModelResponse, ResponseForm};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -29,22 +29,22 @@ impl Got {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn heard(&self, dialect: Dialect, form: Form) -> Heard {
+    pub(crate) fn heard(&self, dialect: Dialect, form: ResponseForm) -> ModelResponse {
         let mut decoder = dialect.decoder(form);
-        let mut heard = Heard::default();
-        let mut take = |event: Event| heard.take(&event);
+        let mut heard = ModelResponse::default();
+        let mut take = |event: ModelEvent| heard.take(&event);
         decoder.push(&self.body, &mut take);
         decoder.end(&mut take);
         heard
     }
 }
 
-pub(crate) fn start(options: Options) -> Server {
-    Server::start(options).unwrap()
+pub(crate) fn start(options: ScriptedOptions) -> ScriptedServer {
+    ScriptedServer::start(options).unwrap()
 }
 
-pub(crate) fn window(tokens: u64) -> Server {
-    start(Options { window: Some(tokens), ..Options::default() })
+pub(crate) fn window(tokens: u64) -> ScriptedServer {
+    start(ScriptedOptions { window: Some(tokens), ..ScriptedOptions::default() })
 }
 
 pub(crate) fn path(dialect: Dialect) -> &'static str {
@@ -56,15 +56,15 @@ pub(crate) fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-pub(crate) fn post(server: &Server, dialect: Dialect, body: &Value) -> Got {
+pub(crate) fn post(server: &ScriptedServer, dialect: Dialect, body: &Value) -> Got {
     send(server, "POST", path(dialect), &body.to_string())
 }
 
-pub(crate) fn get(server: &Server, path: &str) -> Got {
+pub(crate) fn get(server: &ScriptedServer, path: &str) -> Got {
     send(server, "GET", path, "")
 }
 
-pub(crate) fn send(server: &Server, method: &str, path: &str, body: &str) -> Got {
+pub(crate) fn send(server: &ScriptedServer, method: &str, path: &str, body: &str) -> Got {
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
@@ -76,7 +76,7 @@ pub(crate) fn send(server: &Server, method: &str, path: &str, body: &str) -> Got
     receive(socket, method)
 }
 
-pub(crate) fn connect(server: &Server) -> TcpStream {
+pub(crate) fn connect(server: &ScriptedServer) -> TcpStream {
     TcpStream::connect(server.url().strip_prefix("http://").unwrap()).unwrap()
 }
 

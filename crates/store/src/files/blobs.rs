@@ -3,9 +3,9 @@
 //! A blob is written under another name while it streams in and gets its own by rename, so a name always means the
 //! whole of it.
 
-use super::{FileStore, place};
-use crate::error::Tried;
-use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
+use super::{FileStore, folders};
+use crate::error::IoContext;
+use crate::{BlobRef, BlobSweep, Blobs, Error, ReadSeek, Result};
 use komado_core::SessionId;
 use std::fs::File;
 use std::io;
@@ -29,11 +29,11 @@ impl FileStore {
 impl Blobs for FileStore {
     fn put_blob(&self, id: &SessionId, bytes: &mut dyn Read) -> Result<BlobRef> {
         let outputs = &self.outputs(id)?;
-        place::make_inside(outputs)?;
+        folders::make_inside(outputs)?;
         // Held open: it may be moved, and is to be synced wherever it is then.
         let held = File::open(outputs).tried("open", outputs)?;
         let mut builder = tempfile::Builder::new();
-        let mut temp = builder.prefix(place::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
+        let mut temp = builder.prefix(folders::NEW).tempfile_in(outputs).tried("make a file in", outputs)?;
         // Locked while it is being filled: one that is not was left behind.
         let _ = temp.as_file().try_lock();
         let blob = copy(bytes, temp.as_file_mut()).tried("write a blob to", outputs)?;
@@ -59,15 +59,15 @@ impl Blobs for FileStore {
         })
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
-        let mut swept = Swept::default();
-        for path in place::list(&self.outputs(id)?)? {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
+        let mut swept = BlobSweep::default();
+        for path in folders::list(&self.outputs(id)?)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if place::is_left_behind(&path) {
-                place::remove(&path)?;
+            if folders::is_left_behind(&path) {
+                folders::remove(&path)?;
             } else if is_id(name) && !keep(name) {
                 let size = std::fs::metadata(&path).map(|m| m.len()).unwrap_or(0);
-                place::remove(&path)?;
+                folders::remove(&path)?;
                 swept.blobs += 1;
                 swept.bytes += size;
             }

@@ -5,12 +5,12 @@
 //! parent in the table is there; it is not listed. Parents are never a reason to refuse a row.
 
 use super::FileStore;
-use super::tasks::Tasks;
+use super::tasks::TaskTable;
 use crate::error::odd;
-use crate::tables::{Mail, Tree, Which};
-use crate::{Journal, Mode, Result};
+use crate::tables::{BranchFilter, BranchTable, ThreadMail};
+use crate::{Journal, OpenMode, Result};
 use komado_core::session::State;
-use komado_core::thread::{Branch, Status};
+use komado_core::thread::{Branch, ThreadStatus};
 use komado_core::{Seq, SessionId, ThreadId, thread};
 use rusqlite::{Connection, Row, params};
 
@@ -79,17 +79,17 @@ fn address(id: &SessionId, thread: &ThreadId) -> String {
 }
 
 /// What lists branches, with one key to give.
-fn listing(which: &Which) -> String {
+fn listing(which: &BranchFilter) -> String {
     let wanted = match which {
-        Which::All => "session = ?1 AND parent_thread_id IS NOT NULL".to_owned(),
-        Which::Unsettled => format!("session = ?1 AND {UNSETTLED}"),
+        BranchFilter::All => "session = ?1 AND parent_thread_id IS NOT NULL".to_owned(),
+        BranchFilter::Unsettled => format!("session = ?1 AND {UNSETTLED}"),
         // An address has its session in it.
-        Which::Under(_) => "parent_thread_id = ?1".to_owned(),
+        BranchFilter::Under(_) => "parent_thread_id = ?1".to_owned(),
     };
     format!("SELECT {COLUMNS} FROM stelis_threads WHERE {wanted} ORDER BY depth, created_at, thread")
 }
 
-impl Tasks {
+impl TaskTable {
     /// Puts a branch into the table, in place of the one with its name. Other words that stood there are gone for good.
     pub(super) fn put_branch(&self, branch: &Branch) -> Result<()> {
         let id = &branch.session;
@@ -130,10 +130,10 @@ impl Tasks {
     }
 
     /// The spawned threads of a session, those further up first, then by age.
-    pub(super) fn branches(&self, id: &SessionId, which: &Which) -> Result<Vec<Branch>> {
+    pub(super) fn branches(&self, id: &SessionId, which: &BranchFilter) -> Result<Vec<Branch>> {
         let key = match which {
-            Which::All | Which::Unsettled => id.to_string(),
-            Which::Under(parent) => address(id, parent),
+            BranchFilter::All | BranchFilter::Unsettled => id.to_string(),
+            BranchFilter::Under(parent) => address(id, parent),
         };
         self.rows(&listing(which), [key], read)
     }
@@ -153,16 +153,16 @@ impl Tasks {
         Ok(())
     }
 
-    pub(super) fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    pub(super) fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO stelis_mail (session, to_thread, from_thread, seq) VALUES (?1, ?2, ?3, ?4)";
         let values = params![id.as_str(), to.as_str(), mail.from.as_str(), mail.seq];
         self.write(sql, values).map(drop)
     }
 
-    pub(super) fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    pub(super) fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         let sql =
             "SELECT from_thread, seq FROM stelis_mail WHERE session = ?1 AND to_thread = ?2 ORDER BY rowid";
-        let read = |row: &Row<'_>| Ok(Mail { from: thread(row, 0)?, seq: row.get(1)? });
+        let read = |row: &Row<'_>| Ok(ThreadMail { from: thread(row, 0)?, seq: row.get(1)? });
         self.rows(sql, [id.as_str(), to.as_str()], read)
     }
 
@@ -187,10 +187,10 @@ impl Tasks {
     /// The row of a root follows its session.
     pub(super) fn turn_root(&self, id: &str, to: State, at: &str) -> Result<()> {
         let status = match to {
-            State::Queued | State::Running => Status::Active,
-            State::Paused => Status::Paused,
-            State::Completed => Status::Completed,
-            State::Failed | State::Stopped => Status::Aborted,
+            State::Queued | State::Running => ThreadStatus::Active,
+            State::Paused => ThreadStatus::Paused,
+            State::Completed => ThreadStatus::Completed,
+            State::Failed | State::Stopped => ThreadStatus::Aborted,
         };
         let sql = "UPDATE stelis_threads SET status = ?2, completed_at = ?3 WHERE thread_id = ?1 || '/root'";
         let ended = to.is_ended().then_some(at);
@@ -221,7 +221,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Branch> {
         thread: thread(row, 1)?,
         depth: row.get(3)?,
         window_ratio: row.get(4)?,
-        status: Status::named(&status).ok_or_else(wrong)?,
+        status: ThreadStatus::named(&status).ok_or_else(wrong)?,
         label: row.get(6)?,
         chronicle_summary: row.get(7)?,
         held_by: row.get(8)?,
@@ -237,9 +237,9 @@ fn thread(row: &Row<'_>, column: usize) -> rusqlite::Result<ThreadId> {
 }
 
 /// A store with this table.
-pub(crate) trait HasTasks: Send + Sync {
+pub(crate) trait TaskTableStore: Send + Sync {
     /// Runs `run` on the table.
-    fn with_tasks<T>(&self, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T>;
+    fn with_tasks<T>(&self, run: impl FnOnce(&TaskTable) -> Result<T>) -> Result<T>;
 
     /// An error when there is no such session.
     fn check_session(&self, id: &SessionId) -> Result<()>;
@@ -255,7 +255,7 @@ pub(crate) trait HasTasks: Send + Sync {
     }
 
     /// Changes rows of a session that is there.
-    fn change_tree<T>(&self, id: &SessionId, run: impl FnOnce(&Tasks) -> Result<T>) -> Result<T> {
+    fn change_tree<T>(&self, id: &SessionId, run: impl FnOnce(&TaskTable) -> Result<T>) -> Result<T> {
         self.check_session(id)?;
         self.with_tasks(|tasks| {
             tasks.may_change()?;
@@ -285,12 +285,12 @@ impl FileStore {
 
     /// The row a thread's journal stands for.
     pub(super) fn branch_of(&self, id: &SessionId, thread: &ThreadId) -> Result<Branch> {
-        let journal = self.open_file(id, thread, Mode::Read)?;
+        let journal = self.open_file(id, thread, OpenMode::Read)?;
         thread::branch(journal.header(), &journal)
     }
 }
 
-impl<S: HasTasks> Tree for S {
+impl<S: TaskTableStore> BranchTable for S {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         self.change_tree(&branch.session, |tasks| match branch.told {
             true => tasks.put_branch(branch),
@@ -299,7 +299,7 @@ impl<S: HasTasks> Tree for S {
         self.put_parents(branch)
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>> {
         self.check_session(id)?;
         self.with_tasks(|tasks| tasks.branches(id, &which))
     }
@@ -312,11 +312,11 @@ impl<S: HasTasks> Tree for S {
         self.change_tree(id, |tasks| tasks.drop_branch(id, thread))
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         self.change_tree(id, |tasks| tasks.durably(|| tasks.post(id, to, mail)))
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         self.check_session(id)?;
         self.with_tasks(|tasks| tasks.mail(id, to))
     }
@@ -332,7 +332,7 @@ mod tests {
     use std::path::Path;
 
     /// How the table goes about it.
-    fn plan(tasks: &Tasks, sql: &str) -> String {
+    fn plan(tasks: &TaskTable, sql: &str) -> String {
         let mut statement = tasks.db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps = statement.query_map(["s"], |row| row.get::<_, String>(3)).unwrap();
         steps.map(|step| step.unwrap()).collect::<Vec<_>>().join("; ")
@@ -340,12 +340,12 @@ mod tests {
 
     #[test]
     fn no_listing_looks_at_more_rows_than_it_gives() {
-        let tasks = Tasks::copy(Path::new("tasks.db")).unwrap();
-        let unsettled = plan(&tasks, &listing(&Which::Unsettled));
+        let tasks = TaskTable::copy(Path::new("tasks.db")).unwrap();
+        let unsettled = plan(&tasks, &listing(&BranchFilter::Unsettled));
         assert_eq!(unsettled, "SEARCH stelis_threads USING INDEX idx_stelis_unsettled (session=?)");
-        let under = plan(&tasks, &listing(&Which::Under(ThreadId::root())));
+        let under = plan(&tasks, &listing(&BranchFilter::Under(ThreadId::root())));
         assert!(under.contains("USING INDEX idx_stelis_parent (parent_thread_id=?)"), "{under}");
-        let all = plan(&tasks, &listing(&Which::All));
+        let all = plan(&tasks, &listing(&BranchFilter::All));
         assert!(all.contains("USING INDEX idx_stelis_session (session=?)"), "{all}");
     }
 }

@@ -5,13 +5,13 @@
 //! loses nothing, and one that does not look as it was left is written anew.
 
 use super::journal::FileJournal;
-use super::{blobs, place, private};
-use crate::error::Tried;
+use super::{blobs, folders, private};
+use crate::error::IoContext;
 use crate::{Error, Result};
-use komado_core::head::{Kind, Source};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Edit, Entry, Record, ShowKind};
-use komado_core::message::{Message, Outcome};
-use komado_core::openai::Blobs;
+use komado_core::message::{Message, ToolOutcome};
+use komado_core::openai::BlobReader;
 use komado_core::{Seq, View, openai};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -32,7 +32,7 @@ pub(super) fn settle(journal: &mut FileJournal, view: &View) -> Result<()> {
 /// Removes what was made from lines of `journal` that are no longer there, the first of them `first`: in the thread, in
 /// its forks, and in the threads spawned from these, which see a part of them.
 pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
-    let family = place::family_headers(&journal.folder)?;
+    let family = folders::family_headers(&journal.folder)?;
     let mut stale = vec![(crate::Journal::header(journal).thread.clone(), first)];
     let mut next = 0;
     while let Some((thread, first)) = stale.get(next).cloned() {
@@ -46,7 +46,7 @@ pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
             }
             if header.thread == thread {
                 for path in [folder.current(), folder.tools(), folder.summaries(), folder.request()] {
-                    place::remove(&path)?;
+                    folders::remove(&path)?;
                 }
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn forget(journal: &FileJournal, first: Seq) -> Result<()> {
 
 struct Inline(PathBuf);
 
-impl Blobs for Inline {
+impl BlobReader for Inline {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         blobs::write_base64(&self.0, id, out)
     }
@@ -64,7 +64,7 @@ impl Blobs for Inline {
 
 /// The last operation at or before `at`.
 fn last_op(journal: &FileJournal, at: Seq) -> Result<Seq> {
-    let head = Source::head(journal, at)?;
+    let head = EntrySource::head(journal, at)?;
     Ok(if head.kind.is_op() { at } else { head.prev_op })
 }
 
@@ -73,7 +73,7 @@ fn last_op(journal: &FileJournal, at: Seq) -> Result<Seq> {
 fn is_quiet_since(journal: &FileJournal, before: u64, now: Seq) -> Result<bool> {
     let mut at = now;
     while u64::from(at) > before {
-        let head = Source::head(journal, at)?;
+        let head = EntrySource::head(journal, at)?;
         if !matches!(head.kind, Kind::Tell | Kind::Heard | Kind::Chronicle) {
             return Ok(false);
         }
@@ -169,7 +169,7 @@ type Caller = Option<(Seq, Message)>;
 /// A list with one row for some of the entries.
 struct List {
     path: fn(&FileJournal) -> PathBuf,
-    marks: fn(&mut super::index::Marks) -> &mut [u64; 3],
+    marks: fn(&mut super::index::IndexMarks) -> &mut [u64; 3],
     wants: fn(Kind) -> bool,
     row: MakeRow,
 }
@@ -198,7 +198,7 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     }
     let base = u64::from(crate::Journal::header(journal).base_seq());
     upto = upto.max(base);
-    let last = Source::last(journal);
+    let last = EntrySource::last(journal);
     if size == Some(bytes) && upto == u64::from(last) {
         return Ok(());
     }
@@ -208,10 +208,10 @@ fn settle_list(journal: &mut FileJournal, list: &List) -> Result<()> {
     io::Seek::seek(&mut out, io::SeekFrom::Start(bytes)).tried("write", &path)?;
     let mut caller = None;
     for seq in upto as Seq + 1..=last {
-        if !(list.wants)(Source::head(journal, seq)?.kind) {
+        if !(list.wants)(EntrySource::head(journal, seq)?.kind) {
             continue;
         }
-        if let Some(row) = (list.row)(journal, &mut caller, rows + 1, &Source::record(journal, seq)?)? {
+        if let Some(row) = (list.row)(journal, &mut caller, rows + 1, &EntrySource::record(journal, seq)?)? {
             out.write_all(&row).tried("write", &path)?;
             rows += 1;
             bytes += row.len() as u64;
@@ -301,11 +301,11 @@ fn call_of(
     journal: &FileJournal,
     caller: &mut Caller,
     seq: Seq,
-    outcome: &Outcome,
+    outcome: &ToolOutcome,
 ) -> Result<(String, serde_json::Value)> {
-    let unit = Source::head(journal, seq)?.unit;
+    let unit = EntrySource::head(journal, seq)?.unit;
     if caller.as_ref().is_none_or(|(of, _)| *of != unit) {
-        *caller = match Source::record(journal, unit)?.entry {
+        *caller = match EntrySource::record(journal, unit)?.entry {
             Entry::Message(message, _) => Some((unit, message)),
             _ => None,
         };

@@ -9,7 +9,7 @@
 //!
 //! Who may not write keeps the records that the file lacks in memory.
 
-use crate::error::Tried;
+use crate::error::IoContext;
 use crate::{Error, Result};
 use komado_core::{Head, Kind, Seq, Span};
 use memmap2::{MmapMut, MmapOptions};
@@ -40,7 +40,7 @@ const NEAR: u64 = 8;
 
 /// What the first page says: how far everything derived has come. Field order is the order on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct IndexMarks {
     /// Own records.
     pub(super) count: u64,
     /// End of the last indexed line in the journal.
@@ -57,7 +57,7 @@ pub(super) struct Marks {
     pub(super) summaries: [u64; 3],
 }
 
-impl Marks {
+impl IndexMarks {
     const WORDS: usize = 13;
 
     fn words(&self) -> [u64; Self::WORDS] {
@@ -93,10 +93,10 @@ impl Extent {
 }
 
 /// The index of one journal.
-pub(super) struct Index {
+pub(super) struct HeadIndex {
     path: PathBuf,
     file: Option<File>,
-    marks: Marks,
+    marks: IndexMarks,
     writer: Option<Writer>,
     block: RefCell<Block>,
     /// Records in the file; all of them for a writer.
@@ -127,8 +127,8 @@ const fn place(n: u64) -> u64 {
     FIRST + n * RECORD as u64
 }
 
-impl Index {
-    fn new(path: &Path, file: Option<File>, marks: Marks) -> Self {
+impl HeadIndex {
+    fn new(path: &Path, file: Option<File>, marks: IndexMarks) -> Self {
         let block = RefCell::default();
         Self {
             path: path.to_owned(),
@@ -143,7 +143,7 @@ impl Index {
 
     /// The index of a journal that has a header of `journal_end` bytes and nothing else, as bytes for a new file.
     pub(super) fn seed(journal_end: u64) -> Vec<u8> {
-        let marks = Marks { journal_end, clean: CLOSED, ..Marks::default() };
+        let marks = IndexMarks { journal_end, clean: CLOSED, ..IndexMarks::default() };
         let mut page = vec![0u8; FIRST as usize];
         put_name(&mut page);
         for (slot, word) in page[16..].chunks_exact_mut(8).zip(marks.words()) {
@@ -154,7 +154,7 @@ impl Index {
 
     /// An index in memory alone, for a reader who found none that can be used.
     pub(super) fn in_memory(path: &Path, journal_end: u64) -> Self {
-        Self::new(path, None, Marks { journal_end, ..Marks::default() })
+        Self::new(path, None, IndexMarks { journal_end, ..IndexMarks::default() })
     }
 
     /// Opens an index to look; `None` when there is none that can be used.
@@ -168,27 +168,27 @@ impl Index {
         let file = OpenOptions::new().read(true).write(true).open(path).tried_if_there("open", path)?;
         let Some(file) = file else { return Ok(None) };
         let Some(marks) = read_marks(path, &file)? else { return Ok(None) };
-        let mut index = Self::new(path, Some(file), Marks { boot: boot(), clean: OPEN, ..marks });
+        let mut index = Self::new(path, Some(file), IndexMarks { boot: boot(), clean: OPEN, ..marks });
         index.map()?;
         Ok(Some(index))
     }
 
     /// Begins an index. One that is there is left to the readers that have it open.
     pub(super) fn begin(path: &Path, journal_end: u64) -> Result<Self> {
-        super::place::remove(path)?;
+        super::folders::remove(path)?;
         let file = super::private().read(true).create_new(true).open(path).tried("make", path)?;
-        let marks = Marks { journal_end, boot: boot(), clean: OPEN, ..Marks::default() };
+        let marks = IndexMarks { journal_end, boot: boot(), clean: OPEN, ..IndexMarks::default() };
         let mut index = Self::new(path, Some(file), marks);
         index.map()?;
         Ok(index)
     }
 
-    pub(super) fn marks(&self) -> &Marks {
+    pub(super) fn marks(&self) -> &IndexMarks {
         &self.marks
     }
 
     /// Changes the marks and notes them.
-    pub(super) fn mark(&mut self, change: impl FnOnce(&mut Marks)) {
+    pub(super) fn mark(&mut self, change: impl FnOnce(&mut IndexMarks)) {
         change(&mut self.marks);
         if let Some(writer) = &mut self.writer {
             put_marks(&mut writer.page, &self.marks);
@@ -313,26 +313,26 @@ impl Index {
     }
 }
 
-impl Drop for Index {
+impl Drop for HeadIndex {
     fn drop(&mut self) {
         self.close();
     }
 }
 
 /// Reads the first page; `None` when it is not one, or speaks of what may not be there.
-fn read_marks(path: &Path, file: &File) -> Result<Option<Marks>> {
-    let mut page = [0u8; 16 + 8 * Marks::WORDS];
+fn read_marks(path: &Path, file: &File) -> Result<Option<IndexMarks>> {
+    let mut page = [0u8; 16 + 8 * IndexMarks::WORDS];
     if file.read_exact_at(&mut page, 0).is_err() || &page[..8] != MAGIC {
         return Ok(None);
     }
     if read_u32(&page, 8) != VERSION || read_u32(&page, 12) as usize != RECORD {
         return Ok(None);
     }
-    let mut words = [0u64; Marks::WORDS];
+    let mut words = [0u64; IndexMarks::WORDS];
     for (word, bytes) in words.iter_mut().zip(page[16..].chunks_exact(8)) {
         *word = read_u64(bytes);
     }
-    let marks = Marks::from_words(words);
+    let marks = IndexMarks::from_words(words);
     let size = file.metadata().tried("look at", path)?.len();
     let there = marks.count <= u64::from(Seq::MAX) && place(marks.count) <= size;
     let sound = match marks.clean {
@@ -351,7 +351,7 @@ fn put_name(page: &mut [u8]) {
 
 /// Notes the marks so that a process killed in between leaves what is either true or known to be wrong: what is noted
 /// of a file is first made to speak of one larger than any.
-fn put_marks(page: &mut [u8], marks: &Marks) {
+fn put_marks(page: &mut [u8], marks: &IndexMarks) {
     let words = marks.words();
     for file in [4, 7, 10] {
         put_word(page, file + 2, u64::MAX);
@@ -365,7 +365,7 @@ fn put_marks(page: &mut [u8], marks: &Marks) {
 }
 
 /// The count comes after everything it covers.
-fn put_count(page: &mut [u8], marks: &Marks) {
+fn put_count(page: &mut [u8], marks: &IndexMarks) {
     put_word(page, 1, marks.journal_end);
     put_word(page, 0, marks.count);
 }

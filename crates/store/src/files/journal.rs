@@ -3,15 +3,17 @@
 //! Opening reads the header line and the index's marks. When the journal is longer than the index knows, only the
 //! rest is read; a last line without an end was never acknowledged and is cut off.
 
-use super::index::{Extent, Index, MAKING, OPEN};
-use super::opener::{Lock, Opener};
-use super::place::Folder;
-use super::{derived, place};
-use crate::error::Tried;
-use crate::lease::Ticket;
-use crate::letter::Letter;
-use crate::{Error, Journal, Mode, Note, Result, Row, check_rewritten, check_rows, read_record};
-use komado_core::head::Source;
+use super::folders::ThreadFolder;
+use super::index::{Extent, HeadIndex, MAKING, OPEN};
+use super::opener::{JournalOpener, SessionLock};
+use super::{derived, folders};
+use crate::error::IoContext;
+use crate::lease::ThreadLease;
+use crate::request_file::RequestFile;
+use crate::{
+    Error, Journal, JournalRepair, JournalRow, OpenMode, Result, check_rewritten, check_rows, read_record,
+};
+use komado_core::head::EntrySource;
 use komado_core::journal::{Record, decode};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, ThreadId, View};
@@ -22,11 +24,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Told how far a long read has come: bytes done, bytes in all.
-pub type Progress = dyn Fn(u64, u64) + Send + Sync;
+pub type ReadProgress = dyn Fn(u64, u64) + Send + Sync;
 
 /// How many writes and syncs the journal file has taken; counted where they are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Work {
+pub struct JournalWork {
     /// Calls to write.
     pub writes: u64,
     /// Calls to sync.
@@ -35,37 +37,37 @@ pub struct Work {
 
 /// The work of every journal of a store, added up.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct WorkCount {
     writes: AtomicU64,
     syncs: AtomicU64,
 }
 
-impl Tally {
-    pub(super) fn work(&self) -> Work {
-        Work { writes: self.writes.load(Relaxed), syncs: self.syncs.load(Relaxed) }
+impl WorkCount {
+    pub(super) fn work(&self) -> JournalWork {
+        JournalWork { writes: self.writes.load(Relaxed), syncs: self.syncs.load(Relaxed) }
     }
 }
 
 /// A thread on disk, open.
 pub struct FileJournal {
-    pub(super) folder: Folder,
+    pub(super) folder: ThreadFolder,
     header: Header,
     base: Option<Box<FileJournal>>,
     file: File,
-    pub(super) index: Index,
+    pub(super) index: HeadIndex,
     tail: (Seq, Head),
     end: u64,
-    lease: Option<Ticket<Lock>>,
+    lease: Option<ThreadLease<SessionLock>>,
     poisoned: bool,
-    notes: Vec<Note>,
-    work: Work,
-    opener: Opener,
+    notes: Vec<JournalRepair>,
+    work: JournalWork,
+    opener: JournalOpener,
 }
 
 /// What a handle may do about an index that is behind its journal.
-pub(super) enum Access {
+pub(super) enum JournalAccess {
     /// Bring it forward, and append.
-    Write(Ticket<Lock>),
+    Write(ThreadLease<SessionLock>),
     /// Nothing: a writer is at work and will. What it has not indexed is not yet said.
     Follow,
     /// Nothing, and no writer will: read the rest, and keep it in mind.
@@ -76,33 +78,33 @@ pub(super) enum Access {
 
 impl FileJournal {
     pub(super) fn open(
-        opener: &Opener,
-        folder: Folder,
+        opener: &JournalOpener,
+        folder: ThreadFolder,
         base: Option<Box<Self>>,
-        access: Access,
+        access: JournalAccess,
     ) -> Result<Self> {
         let path = folder.journal();
         let (file, header, first, index, scans, lease) = match access {
-            Access::Write(ticket) => {
+            JournalAccess::Write(ticket) => {
                 let file = OpenOptions::new().read(true).append(true).open(&path).tried("open", &path)?;
-                let (header, first) = place::read_header(&folder, &file)?;
-                let index = match Index::open_to_write(&folder.index())? {
+                let (header, first) = folders::read_header(&folder, &file)?;
+                let index = match HeadIndex::open_to_write(&folder.index())? {
                     Some(index) => index,
-                    None => Index::begin(&folder.index(), first)?,
+                    None => HeadIndex::begin(&folder.index(), first)?,
                 };
                 (file, header, first, index, true, Some(ticket))
             }
-            Access::Follow | Access::Read | Access::Anew => {
+            JournalAccess::Follow | JournalAccess::Read | JournalAccess::Anew => {
                 let (file, found) = open_pair(&folder)?;
-                let (header, first) = place::read_header(&folder, &file)?;
-                let index = found.filter(|_| !matches!(access, Access::Anew));
-                let scans = index.is_none() || matches!(access, Access::Read);
-                let index = index.unwrap_or_else(|| Index::in_memory(&folder.index(), first));
+                let (header, first) = folders::read_header(&folder, &file)?;
+                let index = found.filter(|_| !matches!(access, JournalAccess::Anew));
+                let scans = index.is_none() || matches!(access, JournalAccess::Read);
+                let index = index.unwrap_or_else(|| HeadIndex::in_memory(&folder.index(), first));
                 (file, header, first, index, scans, None)
             }
         };
         let tail = (header.base_seq(), Head::START);
-        let (notes, work, opener) = (Vec::new(), Work::default(), opener.clone());
+        let (notes, work, opener) = (Vec::new(), JournalWork::default(), opener.clone());
         let poisoned = false;
         let mut journal = Self {
             folder,
@@ -128,7 +130,7 @@ impl FileJournal {
     }
 
     /// Writes and syncs of the journal file since it was opened.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> JournalWork {
         self.work
     }
 
@@ -150,7 +152,7 @@ impl FileJournal {
 
     fn base_head(&self) -> Result<Head> {
         match &self.base {
-            Some(base) => Source::head(&**base, self.base_seq()),
+            Some(base) => EntrySource::head(&**base, self.base_seq()),
             None => Ok(Head::START),
         }
     }
@@ -165,8 +167,8 @@ impl FileJournal {
             None => {
                 let path = self.folder.index();
                 self.index = match &self.lease {
-                    Some(_) => Index::begin(&path, first)?,
-                    None => Index::in_memory(&path, first),
+                    Some(_) => HeadIndex::begin(&path, first)?,
+                    None => HeadIndex::in_memory(&path, first),
                 };
                 ((self.base_seq(), self.base_head()?), first)
             }
@@ -179,7 +181,7 @@ impl FileJournal {
         self.scan(size)?;
         self.index.mark(|marks| marks.clean = OPEN);
         if self.tail.0 > before && self.lease.is_some() {
-            self.notes.push(Note::Reindexed { entries: u64::from(self.tail.0 - before) });
+            self.notes.push(JournalRepair::Reindexed { entries: u64::from(self.tail.0 - before) });
         }
         Ok(())
     }
@@ -272,7 +274,7 @@ impl FileJournal {
         let path = self.folder.journal();
         self.file.set_len(self.end).tried("cut", &path)?;
         self.file.sync_data().tried("sync", &path)?;
-        self.notes.push(Note::Torn { bytes: size - self.end });
+        self.notes.push(JournalRepair::Torn { bytes: size - self.end });
         Ok(())
     }
 
@@ -311,12 +313,12 @@ fn is_torn(line: &[u8]) -> bool {
 ///
 /// A rewrite removes the index, then replaces the journal, then makes another index. So an index belongs to the
 /// journal that was opened before it if that one is still in place after.
-fn open_pair(folder: &Folder) -> Result<(File, Option<Index>)> {
+fn open_pair(folder: &ThreadFolder) -> Result<(File, Option<HeadIndex>)> {
     let path = folder.journal();
     let inode = |found: std::io::Result<std::fs::Metadata>| found.map(|m| m.ino()).tried("look at", &path);
     for _ in 0..8 {
         let file = File::open(&path).tried("open", &path)?;
-        let index = Index::open(&folder.index())?;
+        let index = HeadIndex::open(&folder.index())?;
         if inode(file.metadata())? == inode(std::fs::metadata(&path))? {
             return Ok((file, index));
         }
@@ -325,18 +327,18 @@ fn open_pair(folder: &Folder) -> Result<(File, Option<Index>)> {
 }
 
 /// True when a reader can trust the index: it covers the journal to its end.
-pub(super) fn is_settled(folder: &Folder) -> Result<bool> {
+pub(super) fn is_settled(folder: &ThreadFolder) -> Result<bool> {
     let path = folder.journal();
     let file = File::open(&path).tried("open", &path)?;
-    let Some(index) = Index::open(&folder.index())? else { return Ok(false) };
+    let Some(index) = HeadIndex::open(&folder.index())? else { return Ok(false) };
     let end = match index.last() {
         Some((_, extent)) => extent.end(),
-        None => place::read_header(folder, &file)?.1,
+        None => folders::read_header(folder, &file)?.1,
     };
     Ok(end == file.metadata().tried("look at", &path)?.len())
 }
 
-impl Source for FileJournal {
+impl EntrySource for FileJournal {
     type Error = Error;
 
     fn last(&self) -> Seq {
@@ -351,7 +353,7 @@ impl Source for FileJournal {
         match &self.base {
             _ if seq > self.tail.0 => Err(self.no_entry(seq)),
             _ if seq > base => Ok(self.index.get(u64::from(seq - base - 1))?.0),
-            Some(journal) => Source::head(&**journal, seq),
+            Some(journal) => EntrySource::head(&**journal, seq),
             None => Ok(Head::START),
         }
     }
@@ -360,8 +362,8 @@ impl Source for FileJournal {
         read_record(self, seq)
     }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn Source<Error = Error> + '_>> {
-        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
+    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
+        Ok(Box::new(self.opener.open(&self.header.session, thread, OpenMode::Read)?))
     }
 }
 
@@ -394,7 +396,7 @@ impl Journal for FileJournal {
     }
 
     fn head(&self, seq: Seq) -> Result<Head> {
-        Source::head(self, seq)
+        EntrySource::head(self, seq)
     }
 
     fn line(&self, seq: Seq) -> Result<Vec<u8>> {
@@ -408,7 +410,7 @@ impl Journal for FileJournal {
         self.read_line(self.index.get(u64::from(seq - base - 1))?.1)
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         self.check_writer()?;
         if after != self.tail.0 {
             return Err(Error::Moved { expected: after, found: self.tail.0 });
@@ -427,11 +429,11 @@ impl Journal for FileJournal {
         Ok(())
     }
 
-    fn letter(&self) -> Result<Letter> {
+    fn request_file(&self) -> Result<RequestFile> {
         if self.lease.is_none() {
             return Err(Error::ReadOnly);
         }
-        Letter::at(self.folder.request())
+        RequestFile::at(self.folder.request())
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {
@@ -451,10 +453,10 @@ impl Journal for FileJournal {
     }
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
-        Ok(Box::new(self.opener.open(&self.header.session, thread, Mode::Read)?))
+        Ok(Box::new(self.opener.open(&self.header.session, thread, OpenMode::Read)?))
     }
 
-    fn notes(&self) -> &[Note] {
+    fn notes(&self) -> &[JournalRepair] {
         &self.notes
     }
 }
@@ -479,16 +481,16 @@ impl FileJournal {
         };
         // The index goes first, and durably: without one, whatever journal is there is read anew. It is removed, not
         // emptied, because readers of the old journal go on with it.
-        place::remove(&self.folder.index())?;
-        place::sync_folder(self.folder.path())?;
+        folders::remove(&self.folder.index())?;
+        folders::sync_folder(self.folder.path())?;
         std::fs::rename(&temp, &path).tried("replace", &path)?;
         self.poisoned = true; // Until it is open again.
-        place::sync_folder(self.folder.path())?;
+        folders::sync_folder(self.folder.path())?;
         derived::forget(self, first)?;
         if let Some(ticket) = self.lease.take() {
             let (folder, base) = (self.folder.clone(), self.base.take());
             let (work, notes) = (self.work, std::mem::take(&mut self.notes));
-            let open = Self::open(&self.opener.silent(), folder, base, Access::Write(ticket))?;
+            let open = Self::open(&self.opener.silent(), folder, base, JournalAccess::Write(ticket))?;
             *self = Self { work, notes, opener: self.opener.clone(), ..open };
         }
         Ok(changed)
@@ -501,7 +503,7 @@ impl FileJournal {
         header: &Header,
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
     ) -> Result<(u64, Option<Seq>)> {
-        let file = place::private().truncate(true).open(temp).tried("make", temp)?;
+        let file = folders::private().truncate(true).open(temp).tried("make", temp)?;
         let mut out = std::io::BufWriter::new(file);
         out.write_all(&header.encode()).tried("write", temp)?;
         let (mut changed, mut first) = (0, None);

@@ -3,13 +3,13 @@
 //! The lock is the system's own, on the file `lock` in the session's folder: it goes with the process, however that
 //! ends. What is written in the file only says who holds it.
 
-use super::journal::{Access, FileJournal, Progress, Tally};
-use super::place::{Base, Folder};
-use super::watch::Chime;
-use super::{journal, place};
-use crate::error::{Holder, Tried};
-use crate::lease::{Lease, Leases, Purpose, Ticket};
-use crate::{Error, Journal, Mode, Result, locked};
+use super::folders::{SessionsFolder, ThreadFolder};
+use super::journal::{FileJournal, JournalAccess, ReadProgress, WorkCount};
+use super::watch::FileNews;
+use super::{folders, journal};
+use crate::error::{Holder, IoContext};
+use crate::lease::{Lease, LeasePurpose, Leases, ThreadLease};
+use crate::{Error, Journal, OpenMode, Result, locked};
 use komado_core::{SessionId, ThreadId};
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom};
@@ -20,22 +20,22 @@ use std::sync::{Arc, Mutex};
 /// The system's lock. It is given back by name: closing the file alone would leave it with a child process that is
 /// just being started and has not yet closed what it inherited.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct SessionLock(File);
 
-impl Drop for Lock {
+impl Drop for SessionLock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
 }
 
-impl Lease for Lock {
+impl Lease for SessionLock {
     type Token = ();
 
     fn token(&self) {}
 }
 
 /// Locks the session in `folder`, or says who has it.
-fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
+fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<SessionLock> {
     let path = folder.join("lock");
     let mut file = super::private().read(true).open(&path).tried("open", &path)?;
     match file.try_lock() {
@@ -49,7 +49,7 @@ fn lock(id: &SessionId, folder: &Path, holder: &Holder) -> Result<Lock> {
     // whether or not there is room to say whose it is.
     let line = serde_json::to_vec(holder).unwrap_or_default();
     let _ = file.write_all_at(&line, 0).and_then(|()| file.set_len(line.len() as u64));
-    Ok(Lock(file))
+    Ok(SessionLock(file))
 }
 
 /// Who holds the session in `folder`, changing nothing in it. The lock is shared with others who look, for a moment.
@@ -62,7 +62,7 @@ pub(super) fn holder_of(folder: &Path) -> Result<Option<Holder>> {
     };
     match file.try_lock_shared() {
         Ok(()) => {
-            drop(Lock(file));
+            drop(SessionLock(file));
             Ok(None)
         }
         Err(TryLockError::WouldBlock) => Ok(Some(read_holder(&mut file))),
@@ -86,23 +86,23 @@ const DEEPEST: usize = 1000;
 
 /// Opens threads. Clones share everything.
 #[derive(Clone)]
-pub(super) struct Opener {
-    pub(super) base: Base,
-    pub(super) progress: Option<Arc<Progress>>,
-    pub(super) tally: Arc<Tally>,
-    pub(super) chime: Arc<Chime>,
-    pub(super) leases: Arc<Leases<Lock>>,
+pub(super) struct JournalOpener {
+    pub(super) base: SessionsFolder,
+    pub(super) progress: Option<Arc<ReadProgress>>,
+    pub(super) tally: Arc<WorkCount>,
+    pub(super) chime: Arc<FileNews>,
+    pub(super) leases: Arc<Leases<SessionLock>>,
     /// What had to be put right, in words.
     findings: Arc<Mutex<Vec<String>>>,
 }
 
-impl Opener {
+impl JournalOpener {
     pub(super) fn new(base: &Path, holder: Holder) -> Self {
         Self {
-            base: Base::new(base),
+            base: SessionsFolder::new(base),
             progress: None,
             tally: Arc::default(),
-            chime: Chime::new(base),
+            chime: FileNews::new(base),
             leases: Leases::new(holder),
             findings: Arc::default(),
         }
@@ -114,18 +114,18 @@ impl Opener {
     }
 
     /// Opens a thread, wherever its session is by now.
-    pub(super) fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<FileJournal> {
+    pub(super) fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<FileJournal> {
         self.while_moving(id, || {
             let folder = self.base.thread(id, thread)?;
-            if mode == Mode::Write && self.is_ended(folder.path()) {
+            if mode == OpenMode::Write && self.is_ended(folder.path()) {
                 return Err(Error::Ended(id.clone(), "its folder is in completed/"));
             }
             let base = self.open_base(id, &folder)?;
-            if mode == Mode::Read {
+            if mode == OpenMode::Read {
                 return self.open_to_read(id, (thread, &folder), base);
             }
-            let ticket = self.ticket(id, thread, Purpose::Write)?;
-            FileJournal::open(self, folder, base, Access::Write(ticket))
+            let ticket = self.ticket(id, thread, LeasePurpose::Write)?;
+            FileJournal::open(self, folder, base, JournalAccess::Write(ticket))
         })
     }
 
@@ -142,9 +142,13 @@ impl Opener {
     }
 
     /// Opens what a fork goes on from: the eldest first, each to be the base of the next.
-    pub(super) fn open_base(&self, id: &SessionId, folder: &Folder) -> Result<Option<Box<FileJournal>>> {
+    pub(super) fn open_base(
+        &self,
+        id: &SessionId,
+        folder: &ThreadFolder,
+    ) -> Result<Option<Box<FileJournal>>> {
         let mut chain = Vec::new();
-        let mut next = place::base_of(folder)?;
+        let mut next = folders::base_of(folder)?;
         while let Some(moment) = next {
             if chain.len() >= DEEPEST {
                 let why =
@@ -152,7 +156,7 @@ impl Opener {
                 return Err(Error::damaged(folder.path().display().to_string(), why));
             }
             let folder = self.base.thread(id, &moment.thread)?;
-            next = place::base_of(&folder)?;
+            next = folders::base_of(&folder)?;
             chain.push((moment.thread, folder));
         }
         let mut base = None;
@@ -166,23 +170,25 @@ impl Opener {
     fn open_to_read(
         &self,
         id: &SessionId,
-        (thread, folder): (&ThreadId, &Folder),
+        (thread, folder): (&ThreadId, &ThreadFolder),
         mut base: Option<Box<FileJournal>>,
     ) -> Result<FileJournal> {
-        let mut access = Access::Follow;
+        let mut access = JournalAccess::Follow;
         if !journal::is_settled(folder)? {
             // The lock is needed only when the index is behind and no writer is about to bring it forward. Where it
             // cannot be had, or not be made use of, there is still the journal.
-            match self.ticket(id, thread, Purpose::Repair) {
-                Ok(ticket) => match FileJournal::open(self, folder.clone(), base, Access::Write(ticket)) {
-                    Ok(repaired) => {
-                        self.note_repairs(id, thread, &repaired);
-                        base = repaired.into_base();
+            match self.ticket(id, thread, LeasePurpose::Repair) {
+                Ok(ticket) => {
+                    match FileJournal::open(self, folder.clone(), base, JournalAccess::Write(ticket)) {
+                        Ok(repaired) => {
+                            self.note_repairs(id, thread, &repaired);
+                            base = repaired.into_base();
+                        }
+                        Err(_) => (base, access) = (self.open_base(id, folder)?, JournalAccess::Read),
                     }
-                    Err(_) => (base, access) = (self.open_base(id, folder)?, Access::Read),
-                },
+                }
                 Err(Error::Busy { .. }) => {}
-                Err(_) => access = Access::Read,
+                Err(_) => access = JournalAccess::Read,
             }
         }
         FileJournal::open(self, folder.clone(), base, access)
@@ -217,14 +223,19 @@ impl Opener {
     }
 
     /// Takes the whole session in `folder`; refused while a thread of it is written, here or elsewhere.
-    pub(super) fn take_whole(&self, id: &SessionId, folder: &Path) -> Result<Lock> {
+    pub(super) fn take_whole(&self, id: &SessionId, folder: &Path) -> Result<SessionLock> {
         self.leases.while_idle(id, |is_idle| match is_idle {
             true => lock(id, folder, &self.leases.holder),
             false => Err(self.leases.busy(id)),
         })
     }
 
-    pub(super) fn ticket(&self, id: &SessionId, thread: &ThreadId, purpose: Purpose) -> Result<Ticket<Lock>> {
+    pub(super) fn ticket(
+        &self,
+        id: &SessionId,
+        thread: &ThreadId,
+        purpose: LeasePurpose,
+    ) -> Result<ThreadLease<SessionLock>> {
         let folder = self.base.session(id)?;
         let take = |known: Option<()>| {
             let lock = known.is_none().then(|| lock(id, &folder, &self.leases.holder));

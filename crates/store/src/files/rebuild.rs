@@ -3,15 +3,15 @@
 //! A folder tells everything the table knows: `metadata.json` says how the session was made, the half it lies in and
 //! the journal's last [`Close`](komado_core::journal::Close) say where it stands, and the entries say what was done.
 
-use super::journal::Access;
-use super::place::HALVES;
-use super::tasks::{Opened, Tasks};
-use super::{FileJournal, FileStore, HasTasks, place};
-use crate::error::Tried;
-use crate::lease::Purpose;
-use crate::shelf::Shelf;
-use crate::{Error, Mode, Result, Store};
-use komado_core::head::{Kind, Source};
+use super::folders::HALVES;
+use super::journal::JournalAccess;
+use super::tasks::{OpenedTable, TaskTable};
+use super::{FileJournal, FileStore, TaskTableStore, folders};
+use crate::error::IoContext;
+use crate::lease::LeasePurpose;
+use crate::search_index::SearchIndex;
+use crate::{Error, OpenMode, Result, Store};
+use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use komado_core::{Seq, SessionId, ThreadId, View};
@@ -100,8 +100,8 @@ impl FileStore {
 
     fn remove_left_behind(&self, folders: &[PathBuf]) -> Result<()> {
         for folder in folders {
-            for path in place::list(folder)? {
-                self.remove_leftover(&path, place::is_left_behind(&path))?;
+            for path in folders::list(folder)? {
+                self.remove_leftover(&path, folders::is_left_behind(&path))?;
             }
         }
         Ok(())
@@ -109,7 +109,7 @@ impl FileStore {
 
     fn remove_leftover(&self, path: &Path, is_one: bool) -> Result<()> {
         if is_one {
-            place::remove(path)?;
+            folders::remove(path)?;
             self.opener.note(format!("removed what an earlier run left behind: {}", path.display()));
         }
         Ok(())
@@ -117,20 +117,20 @@ impl FileStore {
 
     /// Reads the whole journal and compares each head with the index.
     fn check_index(&self, id: &SessionId, thread: &ThreadId) -> Result<()> {
-        let indexed = self.open_file(id, thread, Mode::Read)?;
+        let indexed = self.open_file(id, thread, OpenMode::Read)?;
         let folder = self.base().thread(id, thread)?;
-        let open = |access: Access| {
+        let open = |access: JournalAccess| {
             FileJournal::open(&self.opener, folder.clone(), self.opener.open_base(id, &folder)?, access)
         };
-        let agrees = indexed.agrees_with(&open(Access::Anew)?);
-        let ticket = match self.opener.ticket(id, thread, Purpose::Repair) {
+        let agrees = indexed.agrees_with(&open(JournalAccess::Anew)?);
+        let ticket = match self.opener.ticket(id, thread, LeasePurpose::Repair) {
             Err(Error::Busy { .. }) => return Ok(()),
             taken => taken?,
         };
         if !agrees {
-            place::remove(&folder.index())?;
+            folders::remove(&folder.index())?;
         }
-        let mut journal = open(Access::Write(ticket))?;
+        let mut journal = open(JournalAccess::Write(ticket))?;
         self.opener.note_repairs(id, thread, &journal);
         // What is derived may hold anything by now; the next writer makes it again.
         journal.index.mark(|marks| (marks.current, marks.tools, marks.summaries) = ([0; 3], [0; 3], [0; 3]));
@@ -142,9 +142,9 @@ impl FileStore {
         if self.with_tasks(|tasks| tasks.get(id))?.is_some_and(|row| is_unsettled(&row)) {
             return Ok(());
         }
-        let root = self.open_file(id, &ThreadId::root(), Mode::Read)?;
-        let view = View::fold(&root, Source::last(&root))?;
-        let close = view.closed().map(|at| Source::record(&root, at)).transpose()?;
+        let root = self.open_file(id, &ThreadId::root(), OpenMode::Read)?;
+        let view = View::fold(&root, EntrySource::last(&root))?;
+        let close = view.closed().map(|at| EntrySource::record(&root, at)).transpose()?;
         let ended = close.is_some_and(|record| match record.entry {
             Entry::Close(close) => State::from(close.ending).is_ended(),
             _ => false,
@@ -215,7 +215,7 @@ impl FileStore {
     }
 
     /// Gives every folder its row, and takes rows without one away.
-    pub(super) fn fill(&self, tasks: &Tasks) -> Result<Rebuilt> {
+    pub(super) fn fill(&self, tasks: &TaskTable) -> Result<Rebuilt> {
         let mut done = Rebuilt::default();
         for id in self.forget_rows(tasks)? {
             let known = tasks.get(&id)?;
@@ -239,8 +239,8 @@ impl FileStore {
 
     /// Takes rows without a folder away; gives the sessions that have one. Rows are listed first: a session that is
     /// being made has its folder before its row.
-    fn forget_rows(&self, tasks: &Tasks) -> Result<Vec<SessionId>> {
-        let rows = tasks.list(&crate::Query::default())?;
+    fn forget_rows(&self, tasks: &TaskTable) -> Result<Vec<SessionId>> {
+        let rows = tasks.list(&crate::SessionQuery::default())?;
         let folders = self.folders()?;
         for row in rows.iter().filter(|row| !folders.iter().any(|id| id.as_str() == row.meta.uuid)) {
             if let Ok(id) = SessionId::new(row.meta.uuid.as_str()) {
@@ -252,17 +252,17 @@ impl FileStore {
     }
 
     /// Puts a table that cannot be read aside and makes a new one.
-    pub(super) fn replace_tasks(&self, why: &str) -> Result<(Tasks, Rebuilt)> {
+    pub(super) fn replace_tasks(&self, why: &str) -> Result<(TaskTable, Rebuilt)> {
         let path = self.tasks_db();
         let aside = (1..).map(|n| path.with_extension(format!("db.broken-{n}"))).find(|p| !p.exists());
         let aside = aside.unwrap_or_else(|| path.with_extension("db.broken"));
         std::fs::rename(&path, &aside).tried("put aside", &path)?;
         for rest in ["db-wal", "db-shm"] {
-            place::remove(&path.with_extension(rest))?;
+            folders::remove(&path.with_extension(rest))?;
         }
-        let tasks = match Tasks::open(&path, None)? {
-            Opened::Ready(tasks) | Opened::Unfilled(tasks) => tasks,
-            Opened::Broken(why) => return Err(Error::Table(why)),
+        let tasks = match TaskTable::open(&path, None)? {
+            OpenedTable::Ready(tasks) | OpenedTable::Unfilled(tasks) => tasks,
+            OpenedTable::Broken(why) => return Err(Error::Table(why)),
         };
         let done = self.fill(&tasks)?;
         tasks.filled()?;
@@ -277,15 +277,15 @@ impl FileStore {
     pub(super) fn session_of_folder(&self, id: &SessionId, known: Option<&Session>) -> Result<Session> {
         let folder = self.base().session(id)?;
         let ended = self.opener.is_ended(&folder);
-        let journal = self.open_file(id, &ThreadId::root(), Mode::Read)?;
+        let journal = self.open_file(id, &ThreadId::root(), OpenMode::Read)?;
         let meta = self.read_meta(id, &folder, &crate::Journal::header(&journal).timestamp);
         let mut session = Session::new(&meta);
-        let view = View::fold(&journal, Source::last(&journal))?;
-        if Source::last(&journal) > 0 && session.status == State::Queued {
+        let view = View::fold(&journal, EntrySource::last(&journal))?;
+        if EntrySource::last(&journal) > 0 && session.status == State::Queued {
             (session.status, session.started_at) = (State::Running, Some(meta.created_at.clone()));
         }
         if let Some(at) = view.closed() {
-            close_session(&mut session, Source::record(&journal, at)?);
+            close_session(&mut session, EntrySource::record(&journal, at)?);
         } else if ended {
             session.status = State::Stopped;
         }
@@ -301,7 +301,7 @@ impl FileStore {
     fn count(&self, id: &SessionId, known: Option<Counters>) -> Result<Counters> {
         let (mut sum, mut is_whole) = (Counters::default(), true);
         for header in self.threads(id)? {
-            let counted = self.open_file(id, &header.thread, Mode::Read).map(|journal| count(&journal));
+            let counted = self.open_file(id, &header.thread, OpenMode::Read).map(|journal| count(&journal));
             let (own, unread) = counted.unwrap_or_else(|why| (Counters::default(), Some(why)));
             sum += own;
             if let Some(why) = unread {
@@ -355,8 +355,8 @@ fn close_session(session: &mut Session, record: komado_core::journal::Record) {
 /// What a thread's own entries add to the counters, and what is wrong with the first that cannot be read.
 fn count(journal: &FileJournal) -> (Counters, Option<Error>) {
     let (mut sum, mut unread) = (Counters::default(), None);
-    for seq in crate::Journal::header(journal).base_seq() + 1..=Source::last(journal) {
-        let counted = Source::head(journal, seq).and_then(|head| count_entry(journal, seq, head.kind));
+    for seq in crate::Journal::header(journal).base_seq() + 1..=EntrySource::last(journal) {
+        let counted = EntrySource::head(journal, seq).and_then(|head| count_entry(journal, seq, head.kind));
         match counted {
             Ok(one) => sum += one,
             Err(why) => {
@@ -372,7 +372,7 @@ fn count_entry(journal: &FileJournal, seq: Seq, kind: Kind) -> Result<Counters> 
     match kind {
         Kind::Tool => Ok(Counters { tool_call_count: 1, ..Counters::default() }),
         Kind::Assistant | Kind::Lost | Kind::Chronicle | Kind::Condense | Kind::Truncate | Kind::Trim => {
-            Ok(Counters::of(&Source::record(journal, seq)?.entry))
+            Ok(Counters::of(&EntrySource::record(journal, seq)?.entry))
         }
         _ => Ok(Counters::default()),
     }

@@ -3,9 +3,9 @@
 //! An index like the others: it can be lost and made again from the folders. Writes are tried three times, because
 //! another process may hold the table for a moment.
 
-use super::{branches, private, spots};
-use crate::error::{Tried, of_system};
-use crate::{Change, Error, Query, Result};
+use super::{branches, places, private};
+use crate::error::{IoContext, of_system};
+use crate::{Error, Result, SessionChange, SessionQuery};
 use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
@@ -69,17 +69,17 @@ const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What opening the table came to.
-pub(super) enum Opened {
+pub(super) enum OpenedTable {
     /// It can be used.
-    Ready(Tasks),
+    Ready(TaskTable),
     /// It is new, or the process that made it did not come to an end: it wants every row.
-    Unfilled(Tasks),
+    Unfilled(TaskTable),
     /// It is no table of ours.
     Broken(String),
 }
 
 /// The table, open.
-pub(crate) struct Tasks {
+pub(crate) struct TaskTable {
     pub(super) db: Connection,
     path: PathBuf,
     /// Which file it is, on which device.
@@ -88,9 +88,9 @@ pub(crate) struct Tasks {
     pub(super) is_copy: bool,
 }
 
-impl Tasks {
+impl TaskTable {
     /// Opens the table, making it when missing.
-    pub(super) fn open(path: &Path, patience: Option<Duration>) -> Result<Opened> {
+    pub(super) fn open(path: &Path, patience: Option<Duration>) -> Result<OpenedTable> {
         let patience = patience.unwrap_or(PATIENCE);
         if !path.exists() {
             private().open(path).tried("make", path)?;
@@ -111,12 +111,12 @@ impl Tasks {
             ))),
             Ok((db, version)) => {
                 let tasks = Self { db, path: path.to_owned(), file: file_at(path)?, is_copy: false };
-                Ok(if version == 0 { Opened::Unfilled(tasks) } else { Opened::Ready(tasks) })
+                Ok(if version == 0 { OpenedTable::Unfilled(tasks) } else { OpenedTable::Ready(tasks) })
             }
             Err(error) => match error.sqlite_error_code() {
                 // A file that is none, one with holes, or a table of the same name with other columns.
                 None | Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
-                    Ok(Opened::Broken(error.to_string()))
+                    Ok(OpenedTable::Broken(error.to_string()))
                 }
                 Some(_) => Err(refused(path, &error, 1)),
             },
@@ -132,7 +132,7 @@ impl Tasks {
     pub(crate) fn memory(path: &Path) -> Result<Self> {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
         let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
-        made.and_then(|()| spots::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
+        made.and_then(|()| places::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
         Ok(Self { db, path: path.to_owned(), file: None, is_copy: false })
     }
 
@@ -207,11 +207,11 @@ impl Tasks {
         self.write(&sql, params_from_iter(values(session))).map(drop)
     }
 
-    pub(super) fn change(&self, id: &SessionId, change: &Change) -> Result<()> {
+    pub(super) fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.may_change()?;
         let id = id.as_str();
         let changed = match change {
-            Change::State { to, at, why } => {
+            SessionChange::State { to, at, why } => {
                 let ended = to.is_ended().then_some(at);
                 let sql = "UPDATE tasks SET status = ?2, updated_at = ?3, completed_at = ?4, error_message = ?5, \
                            started_at = CASE WHEN ?2 = 'queued' THEN started_at ELSE COALESCE(started_at, ?3) END \
@@ -219,7 +219,7 @@ impl Tasks {
                 self.turn_root(id, *to, at)?;
                 self.write(sql, params![id, to.name(), at, ended, why])?
             }
-            Change::Count { by, at } => {
+            SessionChange::Count { by, at } => {
                 let sql = "UPDATE tasks SET llm_call_count = llm_call_count + ?2, \
                            tool_call_count = tool_call_count + ?3, total_tokens = total_tokens + ?4, \
                            compression_count = compression_count + ?5, updated_at = ?6 WHERE uuid = ?1";
@@ -227,7 +227,7 @@ impl Tasks {
                 let [a, b, c, d] = n.map(|n| n as i64);
                 self.write(sql, params![id, a, b, c, d, at])?
             }
-            Change::Row(row) => {
+            SessionChange::Row(row) => {
                 self.turn_root(id, row.status, &row.updated_at)?;
                 self.put(row)?;
                 1
@@ -254,7 +254,7 @@ impl Tasks {
         self.told(count.map(i64::unsigned_abs))
     }
 
-    pub(super) fn list(&self, query: &Query) -> Result<Vec<Session>> {
+    pub(super) fn list(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let (mut clauses, mut values): (Vec<String>, Vec<String>) =
             query.conditions("user").into_iter().unzip();
         if let Some((created_at, uuid)) = &query.after {
@@ -287,7 +287,7 @@ fn prepare(path: &Path, patience: Duration) -> rusqlite::Result<(Connection, u32
         add_columns(&db)?;
     }
     branches::prepare(&db)?;
-    spots::prepare(&db)?;
+    places::prepare(&db)?;
     // A table of the same name with other columns is refused here, not at the first write.
     db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
     Ok((db, version))

@@ -8,9 +8,9 @@
 //! The line is written after the deed. A process killed in between has told nothing; the next deed in that thread does.
 
 use super::FileStore;
-use crate::error::Tried;
-use crate::files::place;
-use crate::watch::{Bell, Ear, Heard, News, Watch, Watcher};
+use crate::error::IoContext;
+use crate::files::folders;
+use crate::watch::{NewsReceiver, NewsSender, ThreadNews, WatchEvent, WatchStore, Watcher};
 use crate::{Result, locked};
 use komado_core::{Seq, SessionId, ThreadId};
 use std::fs::{File, OpenOptions};
@@ -28,24 +28,24 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST: u64 = 1 << 20;
 
 /// Tells what is done in a folder, here and elsewhere.
-pub(super) struct Chime {
+pub(super) struct FileNews {
     path: PathBuf,
     /// What our own lines begin with: who listens here has heard of those.
     own: u64,
-    bell: Bell,
+    bell: NewsSender,
     /// What those who listen here share.
     tail: Mutex<Weak<Mutex<Tail>>>,
 }
 
-impl Chime {
+impl FileNews {
     pub(super) fn new(base: &Path) -> Arc<Self> {
         let own = RandomState::new().build_hasher().finish();
-        Arc::new(Self { path: base.join("bell"), own, bell: Bell::default(), tail: Mutex::default() })
+        Arc::new(Self { path: base.join("bell"), own, bell: NewsSender::default(), tail: Mutex::default() })
     }
 
     /// Tells everyone who listens. What was done is done: no call fails because others cannot be told.
     pub(super) fn ring(&self, session: &SessionId, thread: &ThreadId, last: Seq) {
-        self.bell.ring(&News { session: session.clone(), thread: thread.clone(), last });
+        self.bell.ring(&ThreadNews { session: session.clone(), thread: thread.clone(), last });
         let Ok(mut file) = OpenOptions::new().append(true).open(&self.path) else { return };
         let line = format!("{:016x} {session} {thread} {last}\n", self.own);
         let told = file.write_all(line.as_bytes()).and_then(|()| file.metadata());
@@ -93,9 +93,9 @@ fn identity(found: Option<std::fs::Metadata>) -> Option<(u64, u64)> {
 }
 
 /// What a line tells, and who wrote it.
-fn heard(line: &str) -> Option<(u64, News)> {
+fn heard(line: &str) -> Option<(u64, ThreadNews)> {
     let (own, news) = line.split_once(' ')?;
-    Some((u64::from_str_radix(own, 16).ok()?, News::read(news)?))
+    Some((u64::from_str_radix(own, 16).ok()?, ThreadNews::read(news)?))
 }
 
 /// How far a bell was read.
@@ -108,7 +108,7 @@ struct Tail {
 impl Tail {
     /// Opens the bell at its end, making it when missing.
     fn open(path: &Path) -> Result<Self> {
-        place::make_folder(path.parent().unwrap_or(path))?;
+        folders::make_folder(path.parent().unwrap_or(path))?;
         let file = super::private().read(true).append(true).open(path).tried("make", path)?;
         let at = file.metadata().tried("look at", path)?.len();
         Ok(Self { file, at, looked: Instant::now() })
@@ -127,26 +127,26 @@ impl Tail {
 
 /// One who listens.
 struct Listener {
-    ear: Ear,
-    chime: Arc<Chime>,
+    ear: NewsReceiver,
+    chime: Arc<FileNews>,
     tail: Arc<Mutex<Tail>>,
 }
 
 impl Watcher for Listener {
-    fn next(&mut self, patience: Duration) -> Result<Heard> {
+    fn next(&mut self, patience: Duration) -> Result<WatchEvent> {
         let begun = Instant::now();
         loop {
             self.chime.look(&mut locked(&self.tail))?;
             let left = patience.saturating_sub(begun.elapsed());
             let heard = self.ear.next(left.min(PAUSE))?;
-            if heard != Heard::Quiet || left.is_zero() {
+            if heard != WatchEvent::Quiet || left.is_zero() {
                 return Ok(heard);
             }
         }
     }
 }
 
-impl Watch for FileStore {
+impl WatchStore for FileStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         Ok(Box::new(self.opener.chime.listen()?))
     }

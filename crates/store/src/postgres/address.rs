@@ -6,7 +6,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 /// What a URL says.
-pub(super) struct Address {
+pub(super) struct PostgresAddress {
     /// For the driver.
     pub(super) config: Config,
     /// For people: host, port and database, without secrets.
@@ -23,7 +23,7 @@ const LONGEST: usize = 63;
 /// The longest time that the server can be told.
 const MOST_MILLIS: u128 = i32::MAX as u128;
 
-impl Address {
+impl PostgresAddress {
     /// Reads `postgres://user:password@host:port/database?sslmode=…&schema=…`.
     pub(super) fn parse(url: &str, patience: Duration) -> Result<Self> {
         check_user(url)?;
@@ -119,8 +119,8 @@ fn place(config: &Config) -> String {
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Result<Address> {
-        Address::parse(url, Duration::from_secs(3))
+    fn parse(url: &str) -> Result<PostgresAddress> {
+        PostgresAddress::parse(url, Duration::from_secs(3))
     }
 
     #[test]

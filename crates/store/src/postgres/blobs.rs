@@ -4,11 +4,11 @@
 //! their name, and what is there under it already is not sent again.
 
 use super::PostgresStore;
-use super::server::{Server, values};
-use crate::error::Tried;
+use super::server::{PostgresServer, values};
+use crate::error::IoContext;
 use crate::files::{copy_blob, is_blob_id};
-use crate::wire::{CHUNK, Chunks};
-use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
+use crate::server_calls::{CHUNK, Chunks};
+use crate::{BlobRef, BlobSweep, Blobs, Error, ReadSeek, Result};
 use komado_core::SessionId;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,7 +29,7 @@ const SWEEP: &str = "WITH gone AS ( \
     bytes AS (DELETE FROM blob_chunks WHERE session = $1 AND id = ANY($2)) \
     SELECT count(*), COALESCE(sum(byte_size), 0)::BIGINT FROM gone";
 
-impl Server {
+impl PostgresServer {
     /// The session's number, and the blob's size where it is there.
     fn blob_size(&self, id: &SessionId, blob: &str) -> Result<(i64, Option<i64>)> {
         let rows = self.ask(LOOK, values![id.to_string(), blob.to_owned()])?;
@@ -87,9 +87,9 @@ impl Blobs for PostgresStore {
         })))
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
         let (number, _) = self.server().blob_size(id, "")?;
-        let (mut swept, mut after) = (Swept::default(), String::new());
+        let (mut swept, mut after) = (BlobSweep::default(), String::new());
         loop {
             let sql = "SELECT id FROM blobs WHERE session = $1 AND id > $2 ORDER BY id LIMIT $3";
             let rows = self.server().ask(sql, values![number, after.clone(), PAGE])?;

@@ -4,14 +4,14 @@
 //! statement and so one commit: it compares the last number and the lease's token under their locks and adds all rows, or
 //! none.
 
-use super::lease::Row as LeaseRow;
-use super::server::{Server, Values, Work, pause, values};
+use super::lease::PostgresLease as LeaseRow;
+use super::server::{PostgresServer, PostgresTransaction, StatementValues, pause, values};
 use super::{PostgresStore, seconds, seq};
 use crate::files::{head_bytes, read_head};
-use crate::lease::{Purpose, Ticket};
-use crate::letter::Letter;
-use crate::wire::{Page, Plan};
-use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
+use crate::lease::{LeasePurpose, ThreadLease};
+use crate::request_file::RequestFile;
+use crate::server_calls::{ReadAhead, ReadPlan};
+use crate::{Error, Journal, JournalRow, OpenMode, Result, Store, check_rewritten, check_rows};
 use komado_core::session::State;
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId};
@@ -46,8 +46,8 @@ pub(super) struct PostgresJournal {
     store: PostgresStore,
     header: Header,
     last: Seq,
-    ticket: Option<Ticket<LeaseRow>>,
-    pages: Pages,
+    ticket: Option<ThreadLease<LeaseRow>>,
+    pages: PostgresReader,
     /// True when an append was sent and no answer came: its lines may be there.
     is_unsure: bool,
 }
@@ -62,12 +62,12 @@ struct Opened {
 pub(super) fn open(
     store: &PostgresStore,
     (id, thread): (&SessionId, &ThreadId),
-    mode: Mode,
+    mode: OpenMode,
 ) -> Result<PostgresJournal> {
     let server = store.server();
     let (ticket, opened) = match mode {
-        Mode::Read => (None, look(server, id, thread, None)?),
-        Mode::Write | Mode::Amend => {
+        OpenMode::Read => (None, look(server, id, thread, None)?),
+        OpenMode::Write | OpenMode::Amend => {
             let take = |known: Option<(i64, i64)>| match known {
                 Some((_, token)) => Ok((None, look(server, id, thread, Some((token, mode)))?)),
                 None => {
@@ -76,17 +76,22 @@ pub(super) fn open(
                     Ok((Some(LeaseRow { server: Arc::clone(server), key }), opened))
                 }
             };
-            let (ticket, opened) = server.leases.take((id, thread), Purpose::Write, take)?;
+            let (ticket, opened) = server.leases.take((id, thread), LeasePurpose::Write, take)?;
             (Some(ticket), opened)
         }
     };
     let Opened { number, header, last } = opened;
-    let pages = Pages::new(Arc::clone(server), number, &header);
+    let pages = PostgresReader::new(Arc::clone(server), number, &header);
     Ok(PostgresJournal { store: store.clone(), header, last, ticket, pages, is_unsure: false })
 }
 
 /// Opens a thread of a session to look, or under a lease that this process has.
-fn look(server: &Server, id: &SessionId, thread: &ThreadId, lease: Option<(i64, Mode)>) -> Result<Opened> {
+fn look(
+    server: &PostgresServer,
+    id: &SessionId,
+    thread: &ThreadId,
+    lease: Option<(i64, OpenMode)>,
+) -> Result<Opened> {
     let rows = server.ask(LOOK, values![id.to_string(), thread.to_string()])?;
     let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
     if let Some((_, mode)) = lease {
@@ -100,11 +105,11 @@ fn look(server: &Server, id: &SessionId, thread: &ThreadId, lease: Option<(i64, 
 }
 
 /// Opens a thread with a lease of its own.
-fn take(server: &Server, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<(i64, Opened)> {
+fn take(server: &PostgresServer, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<(i64, Opened)> {
     let holder = serde_json::to_string(&server.how.holder).unwrap_or_default();
     let ask = || {
         let (claimant, claim) = server.claims.next();
-        let (id, thread, is_amending) = (id.to_string(), thread.to_string(), mode == Mode::Amend);
+        let (id, thread, is_amending) = (id.to_string(), thread.to_string(), mode == OpenMode::Amend);
         let span = seconds(server.how.lease);
         let given = values![id, thread, holder.clone(), span, is_amending, claimant, claim];
         server.once(TAKE, given)
@@ -120,9 +125,11 @@ fn take(server: &Server, id: &SessionId, thread: &ThreadId, mode: Mode) -> Resul
     Err(server.why_not(id))
 }
 
-fn check_state(id: &SessionId, row: &Found, mode: Mode) -> Result<()> {
+fn check_state(id: &SessionId, row: &Found, mode: OpenMode) -> Result<()> {
     match State::named(row.get(1)) {
-        Some(state) if state.is_ended() && mode == Mode::Write => Err(Error::Ended(id.clone(), state.name())),
+        Some(state) if state.is_ended() && mode == OpenMode::Write => {
+            Err(Error::Ended(id.clone(), state.name()))
+        }
         _ => Ok(()),
     }
 }
@@ -154,7 +161,7 @@ impl PostgresJournal {
     }
 
     /// Begins a change of what is there, under the lease.
-    fn begin(&self) -> Result<(Work<'_>, i64)> {
+    fn begin(&self) -> Result<(PostgresTransaction<'_>, i64)> {
         let (number, token) = self.key()?;
         let mut work = self.store.server().begin()?;
         let sql = "SELECT 1 FROM leases WHERE session = $1 AND token = $2 FOR SHARE";
@@ -167,7 +174,7 @@ impl PostgresJournal {
     /// Puts changed lines in their places, a page at a time.
     fn change_lines(
         &self,
-        (work, number): (&mut Work<'_>, i64),
+        (work, number): (&mut PostgresTransaction<'_>, i64),
         change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>,
     ) -> Result<u64> {
         let thread = self.header.thread.to_string();
@@ -223,7 +230,7 @@ impl Journal for PostgresJournal {
         self.pages.line(seq, self.last)?.ok_or_else(|| self.no_entry(seq))
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         let key = self.key()?;
         if after != self.last {
             return Err(Error::Moved { expected: after, found: self.last });
@@ -242,8 +249,8 @@ impl Journal for PostgresJournal {
         done
     }
 
-    fn letter(&self) -> Result<Letter> {
-        self.key().and_then(|_| Letter::passing())
+    fn request_file(&self) -> Result<RequestFile> {
+        self.key().and_then(|_| RequestFile::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
@@ -268,7 +275,7 @@ impl Journal for PostgresJournal {
     }
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
-        self.store.open(&self.header.session, thread, Mode::Read)
+        self.store.open(&self.header.session, thread, OpenMode::Read)
     }
 }
 
@@ -299,7 +306,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// An append to a thread.
 struct Append<'a> {
-    server: &'a Server,
+    server: &'a PostgresServer,
     key: (i64, i64),
     header: &'a Header,
     after: Seq,
@@ -314,7 +321,7 @@ enum Tried {
 
 impl Append<'_> {
     /// Appends `rows`; `is_unsure` when an earlier append may have left its lines there.
-    fn run(&self, rows: &[Row], mut is_unsure: bool) -> Result<()> {
+    fn run(&self, rows: &[JournalRow], mut is_unsure: bool) -> Result<()> {
         let until = Instant::now() + self.server.how.patience;
         for tries in 0.. {
             let left = until.saturating_duration_since(Instant::now());
@@ -339,7 +346,7 @@ impl Append<'_> {
     }
 
     /// What it means that nothing was added.
-    fn settled(&self, tried: Tried, rows: &[Row], is_unsure: bool) -> Result<()> {
+    fn settled(&self, tried: Tried, rows: &[JournalRow], is_unsure: bool) -> Result<()> {
         if is_unsure && self.has(rows)? {
             return Ok(());
         }
@@ -354,13 +361,13 @@ impl Append<'_> {
         }
     }
 
-    fn try_at_once(&self, rows: &[Row], left: Duration) -> Result<Tried> {
+    fn try_at_once(&self, rows: &[JournalRow], left: Duration) -> Result<Tried> {
         let answer = self.server.once_for(left, APPEND, self.values(self.after, rows))?;
         Ok(tried(&answer, rows.len()))
     }
 
     /// Many rows, or long ones: several statements, one commit.
-    fn try_in_steps(&self, rows: &[Row]) -> Result<Tried> {
+    fn try_in_steps(&self, rows: &[JournalRow]) -> Result<Tried> {
         let mut work = self.server.begin()?;
         let mut after = self.after;
         for batch in batches(rows) {
@@ -373,7 +380,7 @@ impl Append<'_> {
         work.commit().map(|()| Tried::Added)
     }
 
-    fn values(&self, after: Seq, rows: &[Row]) -> Values {
+    fn values(&self, after: Seq, rows: &[JournalRow]) -> StatementValues {
         let kinds: Vec<i16> = rows.iter().map(|row| row.head.kind as i16).collect();
         let heads: Vec<Vec<u8>> = rows.iter().map(|row| head_bytes(&row.head).to_vec()).collect();
         let lines: Vec<Vec<u8>> = rows.iter().map(|row| row.line.clone()).collect();
@@ -382,7 +389,7 @@ impl Append<'_> {
     }
 
     /// True when exactly these lines stand after entry `after`.
-    fn has(&self, rows: &[Row]) -> Result<bool> {
+    fn has(&self, rows: &[JournalRow]) -> Result<bool> {
         let mut at = 0;
         while at < rows.len() {
             let from = i64::from(self.after) + 1 + at as i64;
@@ -409,7 +416,7 @@ fn tried(answer: &[tokio_postgres::Row], rows: usize) -> Tried {
 }
 
 /// Rows in as few pieces as the bounds allow.
-fn batches(rows: &[Row]) -> Vec<&[Row]> {
+fn batches(rows: &[JournalRow]) -> Vec<&[JournalRow]> {
     let (mut pieces, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (i, row) in rows.iter().enumerate() {
         if i > begin && (i - begin >= MOST_ROWS || bytes + row.line.len() > MOST_BYTES) {
@@ -459,19 +466,19 @@ const CHAIN: &str = "WITH RECURSIVE chain AS ( \
 const LEAST: u32 = 16;
 
 /// Reads a thread and what it goes on from.
-pub(super) struct Pages {
-    server: Arc<Server>,
+pub(super) struct PostgresReader {
+    server: Arc<PostgresServer>,
     session: i64,
     own: (String, Seq),
     place: String,
     /// Threads, each with the number before its first own entry: this one, then those it goes on from.
     chain: OnceCell<Vec<(String, Seq)>>,
-    heads: RefCell<Page>,
-    lines: RefCell<Page>,
+    heads: RefCell<ReadAhead>,
+    lines: RefCell<ReadAhead>,
 }
 
-impl Pages {
-    pub(super) fn new(server: Arc<Server>, session: i64, header: &Header) -> Self {
+impl PostgresReader {
+    pub(super) fn new(server: Arc<PostgresServer>, session: i64, header: &Header) -> Self {
         let own = (header.thread.to_string(), header.base_seq());
         let place = format!("{}/{}", header.session, header.thread);
         let (heads, lines) = (RefCell::default(), RefCell::default());
@@ -495,7 +502,7 @@ impl Pages {
 
     fn find(
         &self,
-        page: &RefCell<Page>,
+        page: &RefCell<ReadAhead>,
         [ahead, back]: [&'static str; 2],
         at: Seq,
         last: Seq,
@@ -507,7 +514,7 @@ impl Pages {
         let mut plan = page.borrow().plan(thread, at, (1, last.max(at)), LEAST);
         if plan.is_apart && at == last {
             // Who begins with the last entry goes back from there.
-            plan = Plan { count: LEAST, is_backward: true, ..plan };
+            plan = ReadPlan { count: LEAST, is_backward: true, ..plan };
         }
         let sql = if plan.is_backward { back } else { ahead };
         let name = self.name(thread)?.0.clone();

@@ -5,7 +5,7 @@
 //! written. Who was only slow, and was not taken over, goes on. The lease is renewed while this process writes a thread of
 //! the session.
 
-use super::server::{Link, Server, values};
+use super::server::{PostgresLink, PostgresServer, values};
 use crate::Result;
 use crate::lease::{Lease, Leases};
 use std::collections::HashSet;
@@ -15,12 +15,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Tells this store's claims to leases from all others.
-pub(super) struct Claims {
+pub(super) struct LeaseClaims {
     claimant: i64,
     made: AtomicI64,
 }
 
-impl Claims {
+impl LeaseClaims {
     pub(super) fn new() -> Self {
         let claimant = RandomState::new().build_hasher().finish() as i64;
         Self { claimant, made: AtomicI64::new(0) }
@@ -34,12 +34,12 @@ impl Claims {
 
 /// A session of ours: its number and our token. A server that does not answer is not waited for long when it is given
 /// back: the lease ends by itself.
-pub(super) struct Row {
-    pub(super) server: Arc<Server>,
+pub(super) struct PostgresLease {
+    pub(super) server: Arc<PostgresServer>,
     pub(super) key: (i64, i64),
 }
 
-impl Lease for Row {
+impl Lease for PostgresLease {
     type Token = (i64, i64);
 
     fn token(&self) -> (i64, i64) {
@@ -47,7 +47,7 @@ impl Lease for Row {
     }
 }
 
-impl Drop for Row {
+impl Drop for PostgresLease {
     fn drop(&mut self) {
         let sql = "UPDATE leases SET holder = NULL, expires = NULL WHERE session = $1 AND token = $2";
         let short = self.server.how.patience.min(Duration::from_secs(1));
@@ -65,7 +65,7 @@ const RENEW: &str = "UPDATE leases l SET expires = clock_timestamp() + $3::DOUBL
 const TRIES: u32 = 8;
 
 /// Renews what this process holds, for as long as the store is open, on a connection of its own.
-pub(super) async fn renew(leases: Weak<Leases<Row>>, link: Link, span: Duration) {
+pub(super) async fn renew(leases: Weak<Leases<PostgresLease>>, link: PostgresLink, span: Duration) {
     loop {
         tokio::time::sleep((span / 3).max(Duration::from_millis(10))).await;
         let Some(leases) = leases.upgrade() else { return };
@@ -76,7 +76,7 @@ pub(super) async fn renew(leases: Weak<Leases<Row>>, link: Link, span: Duration)
     }
 }
 
-async fn renew_all(link: &Link, held: &mut Vec<(i64, i64)>, span: Duration) -> Result<()> {
+async fn renew_all(link: &PostgresLink, held: &mut Vec<(i64, i64)>, span: Duration) -> Result<()> {
     for _ in 0..TRIES {
         if held.is_empty() {
             break;

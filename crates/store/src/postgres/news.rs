@@ -4,8 +4,8 @@
 //! are summed up for a moment and sent together. Where there is no NOTIFY nothing is sent, and watchers look by themselves.
 
 use super::PostgresStore;
-use super::server::{Link, Sql, pause, values};
-use crate::watch::{Bell, Ear, Heard, News, Watch, Watcher};
+use super::server::{PostgresLink, PostgresResult, pause, values};
+use crate::watch::{NewsReceiver, NewsSender, ThreadNews, WatchEvent, WatchStore, Watcher};
 use crate::{Result, locked};
 use komado_core::{Seq, SessionId, ThreadId};
 use std::collections::BTreeMap;
@@ -27,14 +27,14 @@ const MOST: usize = 512;
 type Topic = (SessionId, ThreadId, bool);
 
 /// News that were not sent yet, the latest of each thread.
-pub(super) struct Teller {
+pub(super) struct PostgresNotifier {
     channel: String,
     waiting: Mutex<BTreeMap<Topic, Seq>>,
     begun: std::sync::Arc<Notify>,
     is_mute: AtomicBool,
 }
 
-impl Teller {
+impl PostgresNotifier {
     pub(super) fn new(schema: &str) -> Self {
         let (waiting, begun, is_mute) = (Mutex::default(), Default::default(), AtomicBool::new(false));
         Self { channel: channel(schema), waiting, begun, is_mute }
@@ -58,7 +58,7 @@ impl Teller {
     }
 
     /// Sends what waits.
-    pub(super) async fn flush(&self, link: &Link) {
+    pub(super) async fn flush(&self, link: &PostgresLink) {
         while let Some(lines) = self.some() {
             let mut sent = self.send(link, &lines).await;
             if sent.is_err() {
@@ -73,7 +73,7 @@ impl Teller {
         }
     }
 
-    async fn send(&self, link: &Link, lines: &[String]) -> Sql<()> {
+    async fn send(&self, link: &PostgresLink, lines: &[String]) -> PostgresResult<()> {
         let sql = "SELECT pg_notify($1, line) FROM unnest($2::TEXT[]) AS line";
         let mut db = link.db().await?;
         db.begin().await?;
@@ -96,7 +96,7 @@ impl Teller {
 }
 
 /// Sends news as they come, for as long as the store is open.
-pub(super) async fn tell(teller: Weak<Teller>, link: Link) {
+pub(super) async fn tell(teller: Weak<PostgresNotifier>, link: PostgresLink) {
     loop {
         let Some(begun) = teller.upgrade().map(|teller| std::sync::Arc::clone(&teller.begun)) else { return };
         begun.notified().await;
@@ -119,10 +119,10 @@ pub(super) fn channel(schema: &str) -> String {
 /// How often who cannot listen is told to look.
 const LOOK: Duration = Duration::from_secs(1);
 
-impl Watch for PostgresStore {
+impl WatchStore for PostgresStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         let server = self.server();
-        let (bell, channel) = (Bell::default(), channel(&server.schema));
+        let (bell, channel) = (NewsSender::default(), channel(&server.schema));
         let ear = bell.listen();
         let (stop, stopped) = oneshot::channel();
         let (first, begun) = oneshot::channel();
@@ -142,13 +142,13 @@ impl Watch for PostgresStore {
 
 /// Someone who listens.
 struct PostgresWatcher {
-    ear: Ear,
+    ear: NewsReceiver,
     /// Ends the listening when dropped.
     _stop: oneshot::Sender<()>,
 }
 
 impl Watcher for PostgresWatcher {
-    fn next(&mut self, patience: Duration) -> Result<Heard> {
+    fn next(&mut self, patience: Duration) -> Result<WatchEvent> {
         self.ear.next(patience)
     }
 }
@@ -156,9 +156,9 @@ impl Watcher for PostgresWatcher {
 /// Hears for a watcher.
 #[derive(Clone)]
 struct Line {
-    link: Link,
+    link: PostgresLink,
     channel: String,
-    bell: Bell,
+    bell: NewsSender,
 }
 
 impl Line {
@@ -188,7 +188,7 @@ impl Line {
     }
 
     /// Passes on what is heard on one connection, until that ends.
-    async fn hear<T>(&self, tls: T, first: &mut Option<oneshot::Sender<Result<()>>>) -> Sql<()>
+    async fn hear<T>(&self, tls: T, first: &mut Option<oneshot::Sender<Result<()>>>) -> PostgresResult<()>
     where
         T: MakeTlsConnect<Socket>,
         T::Stream: Send + 'static,
@@ -207,7 +207,7 @@ impl Line {
     async fn pass_on<S: AsyncRead + AsyncWrite + Unpin>(self, mut messages: Connection<Socket, S>) {
         while let Some(Ok(message)) = poll_fn(|cx| messages.poll_message(cx)).await {
             if let AsyncMessage::Notification(note) = message
-                && let Some(news) = News::read(note.payload())
+                && let Some(news) = ThreadNews::read(note.payload())
             {
                 self.bell.ring(&news);
             }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_change_of_a_session_does_not_hide_that_its_thread_grew() {
-        let (teller, id) = (Teller::new("own"), SessionId::new("s").unwrap());
+        let (teller, id) = (PostgresNotifier::new("own"), SessionId::new("s").unwrap());
         teller.ring(&id, &ThreadId::root(), 3);
         teller.ring(&id, &ThreadId::root(), 4);
         teller.ring(&id, &ThreadId::root(), 0);

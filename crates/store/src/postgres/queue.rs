@@ -1,8 +1,8 @@
 //! What waits to be worked on: a row for each job, taken by who finds it first unlocked.
 
-use super::server::{Server, values};
+use super::server::{PostgresServer, values};
 use super::{PostgresStore, clean, seconds};
-use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+use crate::queue::{Job, JobOutcome, JobStage, Queue, QueuedJob, TakenJob};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
 use std::time::Duration;
@@ -43,44 +43,45 @@ const REQUEUE: &str = "UPDATE jobs SET is_dead = FALSE, tries = 0, hidden_until 
     WHERE session = $1 AND (is_dead OR holder IS NULL OR hidden_until <= clock_timestamp()) RETURNING 1";
 
 impl Queue for PostgresStore {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
-        let Queued { job, stage, tries, why } = queued;
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool> {
+        let QueuedJob { job, stage, tries, why } = queued;
         let (user, why) = (job.user.as_deref().map(clean), why.as_deref().map(clean));
         let (key, body, at) = (clean(&job.key), clean(&job.body), clean(&job.at));
-        let (session, tries, is_dead) = (job.session.to_string(), i64::from(*tries), *stage == Stage::Dead);
+        let (session, tries, is_dead) =
+            (job.session.to_string(), i64::from(*tries), *stage == JobStage::Dead);
         let values = values![session, key, user, body, at, tries, why, is_dead];
         Ok(!self.server().once(ENQUEUE, values)?.is_empty())
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>> {
         let holder = serde_json::to_string(holder).unwrap_or_default();
         let rows = self.server().once(TAKE, values![clean(&holder), seconds(hidden)])?;
         let read = |row: &Row| {
             let token: i64 = row.get(7);
-            Ok(Taken { job: job(row)?, token: token as u64, tries: tries(row), why: row.get(6) })
+            Ok(TakenJob { job: job(row)?, token: token as u64, tries: tries(row), why: row.get(6) })
         };
         rows.first().map(read).transpose()
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()> {
         let id = &taken.job.session;
         let rows = self.server().ask(KEEP, values![id.to_string(), taken.token as i64, seconds(hidden)])?;
         theirs(id, &rows)
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()> {
         let (id, token) = (&taken.job.session, taken.token as i64);
         let rows = match outcome {
-            Outcome::Done => self.server().once(DONE, values![id.to_string(), token])?,
-            Outcome::Again { pause, why } => self.server().leave(id, token, (false, why, *pause))?,
-            Outcome::Back => self.server().once(BACK, values![id.to_string(), token])?,
-            Outcome::Dead { why } => self.server().leave(id, token, (true, why, Duration::ZERO))?,
+            JobOutcome::Done => self.server().once(DONE, values![id.to_string(), token])?,
+            JobOutcome::Again { pause, why } => self.server().leave(id, token, (false, why, *pause))?,
+            JobOutcome::Back => self.server().once(BACK, values![id.to_string(), token])?,
+            JobOutcome::Dead { why } => self.server().leave(id, token, (true, why, Duration::ZERO))?,
         };
         theirs(id, &rows)
     }
 
-    fn jobs(&self, after_job: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
-        let (mut found, mut after): (Vec<Queued>, Option<i64>) = (Vec::new(), None);
+    fn jobs(&self, after_job: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>> {
+        let (mut found, mut after): (Vec<QueuedJob>, Option<i64>) = (Vec::new(), None);
         let first = after_job.map(ToString::to_string);
         loop {
             let left = if limit == 0 { PAGE } else { (limit - found.len()).min(PAGE) };
@@ -106,7 +107,7 @@ impl Queue for PostgresStore {
     }
 }
 
-impl Server {
+impl PostgresServer {
     fn leave(&self, id: &SessionId, token: i64, end: (bool, &str, Duration)) -> Result<Vec<Row>> {
         let (is_dead, why, pause) = end;
         self.once(LEAVE, values![id.to_string(), token, is_dead, clean(why), seconds(pause)])
@@ -132,12 +133,12 @@ fn job(row: &Row) -> Result<Job> {
     })
 }
 
-fn queued(row: &Row) -> Result<Queued> {
+fn queued(row: &Row) -> Result<QueuedJob> {
     let (is_dead, holder, is_hidden): (bool, Option<&str>, bool) = (row.get(7), row.get(8), row.get(9));
     let stage = match holder {
-        _ if is_dead => Stage::Dead,
-        Some(holder) if is_hidden => Stage::Held(Holder::read(holder.as_bytes())),
-        _ => Stage::Waiting,
+        _ if is_dead => JobStage::Dead,
+        Some(holder) if is_hidden => JobStage::Held(Holder::read(holder.as_bytes())),
+        _ => JobStage::Waiting,
     };
-    Ok(Queued { job: job(row)?, stage, tries: tries(row), why: row.get(6) })
+    Ok(QueuedJob { job: job(row)?, stage, tries: tries(row), why: row.get(6) })
 }

@@ -3,7 +3,7 @@
 //! One row holds the version. The process that finds it behind locks that row and applies what is missing in the same transaction,
 //! so of many processes that start at once one does the work and the others wait for it, on any server that locks rows.
 
-use super::server::{Fault, Link, Sql, refused_by, values};
+use super::server::{PostgresFault, PostgresLink, PostgresResult, refused_by, values};
 use crate::Result;
 use tokio_postgres::error::SqlState;
 
@@ -17,7 +17,7 @@ const STEPS: [&str; 3] = [
 const LOOK: &str = "SELECT version FROM komado_schema";
 
 /// Brings the tables up to date; one small query where they are.
-pub(super) async fn prepare(link: &Link, schema: &str) -> Result<()> {
+pub(super) async fn prepare(link: &PostgresLink, schema: &str) -> Result<()> {
     let found = async {
         let mut db = link.db().await?;
         let rows = db.ask(LOOK, &values![]).await?;
@@ -47,14 +47,14 @@ fn check(place: &str, schema: &str, version: i64) -> Result<()> {
     Err(refused_by(place, why))
 }
 
-fn is_missing(fault: &Fault) -> bool {
+fn is_missing(fault: &PostgresFault) -> bool {
     fault
         .code()
         .is_some_and(|code| *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME)
 }
 
 /// True when another made the same thing at the same moment: it is there.
-fn is_there(fault: &Fault) -> bool {
+fn is_there(fault: &PostgresFault) -> bool {
     fault.code().is_some_and(|code| {
         *code == SqlState::UNIQUE_VIOLATION
             || *code == SqlState::DUPLICATE_TABLE
@@ -64,7 +64,7 @@ fn is_there(fault: &Fault) -> bool {
 }
 
 /// Makes the schema and the row that holds the version.
-async fn begin(link: &Link, schema: &str) -> Sql<()> {
+async fn begin(link: &PostgresLink, schema: &str) -> PostgresResult<()> {
     let mut db = link.db().await?;
     // Who owns a schema need not be allowed to make one, and IF NOT EXISTS asks for that first.
     let look = "SELECT 1 FROM pg_namespace WHERE nspname = $1::TEXT";
@@ -85,7 +85,7 @@ async fn begin(link: &Link, schema: &str) -> Sql<()> {
 }
 
 /// Applies what is missing; gives the version reached.
-async fn raise(link: &Link) -> Sql<i64> {
+async fn raise(link: &PostgresLink) -> PostgresResult<i64> {
     let mut db = link.db().await?;
     db.begin().await?;
     let rows = db.ask("SELECT version FROM komado_schema FOR UPDATE", &values![]).await?;

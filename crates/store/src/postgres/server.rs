@@ -1,12 +1,12 @@
 //! The server as callers see it who wait: one statement, or several that stand or fall together.
 
-use super::address::Address;
-use super::lease::{Claims, Row as LeaseRow};
-use super::news::Teller;
+use super::address::PostgresAddress;
+use super::lease::{LeaseClaims, PostgresLease as LeaseRow};
+use super::news::PostgresNotifier;
 use super::schema;
 use crate::lease::Leases;
-use crate::wire::Wire;
-use crate::{Connecting, Error, Result};
+use crate::server_calls::CallRuntime;
+use crate::{ConnectOptions, Error, Result};
 use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
@@ -19,62 +19,76 @@ use tokio_postgres::{Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A server, with what this process holds of it.
-pub(super) struct Server {
-    pub(super) link: Link,
-    pub(super) wire: Wire,
+pub(super) struct PostgresServer {
+    pub(super) link: PostgresLink,
+    pub(super) wire: CallRuntime,
     pub(super) schema: String,
-    pub(super) how: Connecting,
+    pub(super) how: ConnectOptions,
     pub(super) leases: Arc<Leases<LeaseRow>>,
-    pub(super) claims: Claims,
-    pub(super) teller: Arc<Teller>,
+    pub(super) claims: LeaseClaims,
+    pub(super) teller: Arc<PostgresNotifier>,
 }
 
-impl Server {
+impl PostgresServer {
     /// Connects, and brings the tables up to date.
-    pub(super) fn open(url: &str, how: &Connecting) -> Result<Self> {
-        let address = Address::parse(url, how.patience)?;
-        let wire = Wire::new(address.place.clone(), how.patience)?;
-        let link = Link::new(&address, how, how.connections.max(2))?;
+    pub(super) fn open(url: &str, how: &ConnectOptions) -> Result<Self> {
+        let address = PostgresAddress::parse(url, how.patience)?;
+        let wire = CallRuntime::new(address.place.clone(), how.patience)?;
+        let link = PostgresLink::new(&address, how, how.connections.max(2))?;
         let (by, schema) = (link.clone(), address.schema.clone());
         let name = schema.clone();
         wire.call(async move { schema::prepare(&by, &name).await })?;
         let leases = Leases::new(how.holder.clone());
-        wire.spawn(super::lease::renew(Arc::downgrade(&leases), Link::new(&address, how, 1)?, how.lease));
-        let teller = Arc::new(Teller::new(&schema));
+        wire.spawn(super::lease::renew(
+            Arc::downgrade(&leases),
+            PostgresLink::new(&address, how, 1)?,
+            how.lease,
+        ));
+        let teller = Arc::new(PostgresNotifier::new(&schema));
         wire.spawn(super::news::tell(Arc::downgrade(&teller), link.clone()));
-        Ok(Self { link, wire, schema, how: how.clone(), leases, claims: Claims::new(), teller })
+        Ok(Self { link, wire, schema, how: how.clone(), leases, claims: LeaseClaims::new(), teller })
     }
 
     /// Asks what may be asked twice.
-    pub(super) fn ask(&self, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+    pub(super) fn ask(&self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
         self.ask_text(sql.to_owned(), values)
     }
 
     /// The same with a statement made for the occasion.
-    pub(super) fn ask_text(&self, sql: String, values: Values) -> Result<Vec<Row>> {
+    pub(super) fn ask_text(&self, sql: String, values: StatementValues) -> Result<Vec<Row>> {
         let link = self.link.clone();
         self.wire.call(async move { link.ask_again(&sql, &values).await })
     }
 
     /// The same with another patience.
-    pub(super) fn ask_for(&self, patience: Duration, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+    pub(super) fn ask_for(
+        &self,
+        patience: Duration,
+        sql: &'static str,
+        values: StatementValues,
+    ) -> Result<Vec<Row>> {
         let link = self.link.clone();
         self.wire.call_for(patience, async move { link.ask_again(sql, &values).await })
     }
 
     /// Does what must not be done twice.
-    pub(super) fn once(&self, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+    pub(super) fn once(&self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
         self.once_for(self.how.patience, sql, values)
     }
 
     /// The same with another patience.
-    pub(super) fn once_for(&self, patience: Duration, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+    pub(super) fn once_for(
+        &self,
+        patience: Duration,
+        sql: &'static str,
+        values: StatementValues,
+    ) -> Result<Vec<Row>> {
         let link = self.link.clone();
         self.wire.call_for(patience, async move { link.ask(sql, &values).await })
     }
 
     /// Begins what stands or falls together.
-    pub(super) fn begin(&self) -> Result<Work<'_>> {
+    pub(super) fn begin(&self) -> Result<PostgresTransaction<'_>> {
         let link = self.link.clone();
         let db = self.wire.call(async move {
             let begun = async {
@@ -88,18 +102,18 @@ impl Server {
             };
             begun.await.map_err(|fault| link.told(fault))
         })?;
-        Ok(Work { server: self, db: Some(db) })
+        Ok(PostgresTransaction { server: self, db: Some(db) })
     }
 }
 
 /// Statements that stand or fall together; they fall when this is dropped.
-pub(super) struct Work<'a> {
-    server: &'a Server,
-    db: Option<Db>,
+pub(super) struct PostgresTransaction<'a> {
+    server: &'a PostgresServer,
+    db: Option<PooledConnection>,
 }
 
-impl Work<'_> {
-    pub(super) fn ask(&mut self, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+impl PostgresTransaction<'_> {
+    pub(super) fn ask(&mut self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
         let mut db = self.take()?;
         let link = self.server.link.clone();
         let (db, rows) = self.server.wire.call(async move {
@@ -125,13 +139,13 @@ impl Work<'_> {
         self.server.wire.call(async move { db.end(word).await.map_err(|fault| link.told(fault)) })
     }
 
-    fn take(&mut self) -> Result<Db> {
+    fn take(&mut self) -> Result<PooledConnection> {
         let gone = || Error::away(self.server.wire.place(), "an earlier step failed".to_owned());
         self.db.take().ok_or_else(gone)
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         // The process may end right after its last change; watchers want to hear of it.
         let (teller, link) = (Arc::clone(&self.teller), self.link.clone());
@@ -148,7 +162,7 @@ impl Drop for Server {
 // Connections to the server: taken from a pool, given back when nothing of ours is under way on them.
 
 /// What a statement is given.
-pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
+pub(super) type StatementValues = Vec<Box<dyn ToSql + Send + Sync>>;
 
 /// The values of a statement, each of its own type.
 macro_rules! values {
@@ -160,16 +174,16 @@ pub(super) use values;
 
 /// How connections are made and kept; clones share them.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct PostgresLink {
     pool: Pool,
     pub(super) config: Config,
     pub(super) tls: Option<MakeRustlsConnect>,
     pub(super) place: Arc<str>,
 }
 
-impl Link {
+impl PostgresLink {
     /// A pool of `size` connections at the most; none is made before it is needed.
-    pub(super) fn new(address: &Address, how: &Connecting, size: usize) -> Result<Self> {
+    pub(super) fn new(address: &PostgresAddress, how: &ConnectOptions, size: usize) -> Result<Self> {
         let tls = if address.is_sealed { Some(sealed(&address.place)?) } else { None };
         let quick = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let config = address.config.clone();
@@ -188,19 +202,19 @@ impl Link {
     }
 
     /// A connection; broken ones are passed over.
-    pub(super) async fn db(&self) -> Sql<Db> {
+    pub(super) async fn db(&self) -> PostgresResult<PooledConnection> {
         let object = self.pool.get().await?;
-        Ok(Db { object: Some(object), is_busy: false, is_open: false })
+        Ok(PooledConnection { object: Some(object), is_busy: false, is_open: false })
     }
 
     /// One statement by itself.
-    pub(super) async fn ask(&self, sql: &str, values: &Values) -> Result<Vec<Row>> {
+    pub(super) async fn ask(&self, sql: &str, values: &StatementValues) -> Result<Vec<Row>> {
         let done = async { self.db().await?.ask(sql, values).await };
         done.await.map_err(|fault| self.told(fault))
     }
 
     /// The same, again on another connection when the one it had was lost.
-    pub(super) async fn ask_again(&self, sql: &str, values: &Values) -> Result<Vec<Row>> {
+    pub(super) async fn ask_again(&self, sql: &str, values: &StatementValues) -> Result<Vec<Row>> {
         for _ in 0..2 {
             let done = async { self.db().await?.ask(sql, values).await };
             match done.await {
@@ -211,7 +225,7 @@ impl Link {
         self.ask(sql, values).await
     }
 
-    pub(super) fn told(&self, fault: Fault) -> Error {
+    pub(super) fn told(&self, fault: PostgresFault) -> Error {
         told(&self.place, fault)
     }
 
@@ -233,16 +247,16 @@ fn sealed(place: &str) -> Result<MakeRustlsConnect> {
 
 /// A connection in use. It goes back to the pool when dropped, unless an answer is still awaited on it or a transaction is
 /// open: then it is closed, and the server takes back what was not committed.
-pub(super) struct Db {
+pub(super) struct PooledConnection {
     object: Option<Object>,
     is_busy: bool,
     is_open: bool,
 }
 
-impl Db {
+impl PooledConnection {
     /// Runs a statement, prepared once for each connection.
-    pub(super) async fn ask(&mut self, sql: &str, values: &Values) -> Sql<Vec<Row>> {
-        let Some(object) = &self.object else { return Err(Fault::gone()) };
+    pub(super) async fn ask(&mut self, sql: &str, values: &StatementValues) -> PostgresResult<Vec<Row>> {
+        let Some(object) = &self.object else { return Err(PostgresFault::gone()) };
         self.is_busy = true;
         let given: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| &**value as _).collect();
         let statement = object.prepare_cached(sql).await;
@@ -256,27 +270,27 @@ impl Db {
     }
 
     /// Runs statements that are given nothing and give nothing.
-    pub(super) async fn run(&mut self, sql: &str) -> Sql<()> {
-        let Some(object) = &self.object else { return Err(Fault::gone()) };
+    pub(super) async fn run(&mut self, sql: &str) -> PostgresResult<()> {
+        let Some(object) = &self.object else { return Err(PostgresFault::gone()) };
         self.is_busy = true;
         let done = object.batch_execute(sql).await;
         self.is_busy = false;
         Ok(done?)
     }
 
-    pub(super) async fn begin(&mut self) -> Sql<()> {
+    pub(super) async fn begin(&mut self) -> PostgresResult<()> {
         self.is_open = true;
         self.run("BEGIN").await
     }
 
-    pub(super) async fn end(&mut self, word: &str) -> Sql<()> {
+    pub(super) async fn end(&mut self, word: &str) -> PostgresResult<()> {
         self.run(word).await?;
         self.is_open = false;
         Ok(())
     }
 }
 
-impl Drop for Db {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if (self.is_busy || self.is_open)
             && let Some(object) = self.object.take()
@@ -294,24 +308,24 @@ pub(super) fn pause(tries: u32) -> Duration {
 // What the driver says went wrong, in the store's own words: away, and worth another try, or refused, and what to do.
 
 /// What a conversation with the server comes to.
-pub(super) type Sql<T> = std::result::Result<T, Fault>;
+pub(super) type PostgresResult<T> = std::result::Result<T, PostgresFault>;
 
 /// What went wrong.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum PostgresFault {
     /// The driver or the server said so.
     Driver(tokio_postgres::Error),
     /// There was no connection to speak on.
     Pool(String),
 }
 
-impl From<tokio_postgres::Error> for Fault {
+impl From<tokio_postgres::Error> for PostgresFault {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Driver(error)
     }
 }
 
-impl From<PoolError> for Fault {
+impl From<PoolError> for PostgresFault {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Driver(error),
@@ -321,7 +335,7 @@ impl From<PoolError> for Fault {
     }
 }
 
-impl Fault {
+impl PostgresFault {
     /// That a connection was given away.
     pub(super) fn gone() -> Self {
         Self::Pool("the connection is closed".to_owned())
@@ -363,10 +377,10 @@ pub(super) fn refused_by(place: &str, why: String) -> Error {
 }
 
 /// The error in the store's words.
-pub(super) fn told(place: &str, fault: Fault) -> Error {
+pub(super) fn told(place: &str, fault: PostgresFault) -> Error {
     match fault {
-        Fault::Pool(why) => Error::away(place, why),
-        Fault::Driver(error) => match error.as_db_error() {
+        PostgresFault::Pool(why) => Error::away(place, why),
+        PostgresFault::Driver(error) => match error.as_db_error() {
             Some(said) => told_by_server(place, said),
             None => told_by_driver(place, &error),
         },

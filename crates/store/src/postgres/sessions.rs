@@ -1,9 +1,11 @@
 //! The table of sessions: made, listed, changed, removed.
 
-use super::server::{Server, Values, values};
-use super::shelf::PostgresShelf;
+use super::search_index::PostgresSearchIndex;
+use super::server::{PostgresServer, StatementValues, values};
 use super::{PostgresStore, clean, journal, seq};
-use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age, id_of};
+use crate::{
+    Error, Holder, Journal, OpenMode, Result, SearchIndex, SessionChange, SessionQuery, Store, by_age, id_of,
+};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
@@ -111,7 +113,7 @@ impl Store for PostgresStore {
     }
 
     /// Lists sessions; where all are asked for, page by page.
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let mut found: Vec<Session> = Vec::new();
         let mut after = query.after.as_ref().map(|(at, id)| (at.clone(), id.to_string()));
         loop {
@@ -128,11 +130,11 @@ impl Store for PostgresStore {
         }
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         let (sql, values) = match change {
-            Change::Count { by, at } => count(id, by, at),
-            Change::State { to, at, why } => enter(id, *to, at, why.as_deref()),
-            Change::Row(row) => put(id, row),
+            SessionChange::Count { by, at } => count(id, by, at),
+            SessionChange::State { to, at, why } => enter(id, *to, at, why.as_deref()),
+            SessionChange::Row(row) => put(id, row),
         };
         let (link, given) = (self.server().link.clone(), values);
         let rows = self.server().wire.call(async move { link.ask(&sql, &given).await })?;
@@ -179,16 +181,16 @@ impl Store for PostgresStore {
         self.server().spawn(header)
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         Ok(Box::new(journal::open(self, (id, thread), mode)?))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
-        Ok(Box::new(PostgresShelf::open(self.server(), id)?))
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
+        Ok(Box::new(PostgresSearchIndex::open(self.server(), id)?))
     }
 }
 
-impl Server {
+impl PostgresServer {
     /// Why nothing was done to a session: it is not there, or a process writes it.
     pub(super) fn why_not(&self, id: &SessionId) -> Error {
         let sql = "SELECT l.holder FROM sessions s JOIN leases l ON l.session = s.number WHERE s.uuid = $1";
@@ -206,8 +208,12 @@ impl Server {
 }
 
 /// A statement that lists one page.
-fn listing(query: &Query, after: Option<&(String, String)>, limit: usize) -> (String, Values) {
-    let (mut wanted, mut values) = (Vec::new(), Values::new());
+fn listing(
+    query: &SessionQuery,
+    after: Option<&(String, String)>,
+    limit: usize,
+) -> (String, StatementValues) {
+    let (mut wanted, mut values) = (Vec::new(), StatementValues::new());
     for (condition, value) in query.conditions("user_id") {
         values.push(Box::new(clean(&value)));
         wanted.push(condition.replace('?', &format!("${}", values.len())));
@@ -225,7 +231,7 @@ fn listing(query: &Query, after: Option<&(String, String)>, limit: usize) -> (St
     (format!("SELECT {COLUMNS} FROM sessions {filter} ORDER BY created_at, uuid LIMIT ${n}"), values)
 }
 
-fn count(id: &SessionId, by: &Counters, at: &str) -> (String, Values) {
+fn count(id: &SessionId, by: &Counters, at: &str) -> (String, StatementValues) {
     let sql = format!(
         "UPDATE sessions SET llm_call_count = llm_call_count + $2, tool_call_count = tool_call_count + $3, \
          total_tokens = total_tokens + $4, compression_count = compression_count + $5, updated_at = $6 \
@@ -235,7 +241,7 @@ fn count(id: &SessionId, by: &Counters, at: &str) -> (String, Values) {
     (sql, values![id.to_string(), calls, tools, tokens, edits, clean(at)])
 }
 
-fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, Values) {
+fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, StatementValues) {
     let sql = format!(
         "{ENTER} status = $3, queued = $4, updated_at = $5, completed_at = $6, error_message = $7, \
          started_at = COALESCE(started_at, CASE WHEN NOT $4 THEN $5 END) \
@@ -246,7 +252,7 @@ fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, Val
     (sql, values![id.to_string(), to.is_ended(), to.name(), queued, clean(at), ended, why.map(clean)])
 }
 
-fn put(id: &SessionId, row: &Session) -> (String, Values) {
+fn put(id: &SessionId, row: &Session) -> (String, StatementValues) {
     let sql = format!(
         "{ENTER} status = $3, started_at = $4, completed_at = $5, updated_at = $6, error_message = $7, \
          llm_call_count = $8, tool_call_count = $9, total_tokens = $10, compression_count = $11 \
@@ -317,7 +323,7 @@ const SPAWN: &str = "WITH s AS (SELECT number FROM sessions WHERE uuid = $1 FOR 
     SELECT EXISTS (SELECT 1 FROM made), (SELECT last FROM base), EXISTS (SELECT 1 FROM parent), \
         EXISTS (SELECT 1 FROM threads WHERE session = s.number AND thread = $2) FROM s";
 
-impl Server {
+impl PostgresServer {
     pub(super) fn threads(&self, id: &SessionId) -> Result<Vec<Header>> {
         let (mut headers, mut after) = (Vec::new(), String::new());
         loop {

@@ -1,10 +1,12 @@
 //! The table of spawned threads, and who has words waiting.
 
-use super::server::{Values, values};
+use super::server::{StatementValues, values};
 use super::{PostgresStore, clean, seq};
-use crate::tables::{Lessons, MOST_SPOTS, Mail, Places, Spot, Tree, Which};
+use crate::tables::{
+    BranchFilter, BranchTable, Lessons, MOST_SPOTS, ThreadMail, TranscriptPlace, TranscriptPlaces,
+};
 use crate::{Error, Result};
-use komado_core::thread::{Branch, Status};
+use komado_core::thread::{Branch, ThreadStatus};
 use komado_core::{Seq, SessionId, ThreadId};
 use tokio_postgres::Row;
 
@@ -58,13 +60,13 @@ const TAKEN: &str = "WITH s AS (SELECT number FROM sessions WHERE uuid = $1), \
 
 impl PostgresStore {
     /// Asks about a session that must be there: then there is at least one row.
-    fn about(&self, id: &SessionId, sql: &'static str, values: Values) -> Result<Vec<Row>> {
+    fn about(&self, id: &SessionId, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
         let rows = self.server().ask(sql, values)?;
         if rows.is_empty() { Err(Error::NoSession(id.clone())) } else { Ok(rows) }
     }
 }
 
-impl Tree for PostgresStore {
+impl BranchTable for PostgresStore {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         let values = values![
             branch.session.to_string(),
@@ -83,11 +85,13 @@ impl Tree for PostgresStore {
         self.about(&branch.session, PUT, values).map(|_| ())
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>> {
         let rows = match which {
-            Which::All => self.about(id, ALL, values![id.to_string()])?,
-            Which::Unsettled => self.about(id, UNSETTLED, values![id.to_string()])?,
-            Which::Under(parent) => self.about(id, UNDER, values![id.to_string(), parent.to_string()])?,
+            BranchFilter::All => self.about(id, ALL, values![id.to_string()])?,
+            BranchFilter::Unsettled => self.about(id, UNSETTLED, values![id.to_string()])?,
+            BranchFilter::Under(parent) => {
+                self.about(id, UNDER, values![id.to_string(), parent.to_string()])?
+            }
         };
         let there = rows.iter().filter(|row| row.get::<_, Option<&str>>(0).is_some());
         there.map(|row| read(id, row)).collect()
@@ -101,17 +105,17 @@ impl Tree for PostgresStore {
         self.about(id, DROP, values![id.to_string(), thread.to_string()]).map(|_| ())
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         let values = values![id.to_string(), to.to_string(), mail.from.to_string(), i64::from(mail.seq)];
         self.about(id, POST, values).map(|_| ())
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         let rows = self.about(id, MAIL, values![id.to_string(), to.to_string()])?;
         let read = |row: &Row| {
             let from = row.get::<_, Option<String>>(0)?;
             let from = ThreadId::new(from).map_err(|e| Error::damaged(format!("the mail of {id}"), e));
-            Some(from.map(|from| Mail { from, seq: seq(row.get(1)) }))
+            Some(from.map(|from| ThreadMail { from, seq: seq(row.get(1)) }))
         };
         rows.iter().filter_map(read).collect()
     }
@@ -132,7 +136,7 @@ fn read(id: &SessionId, row: &Row) -> Result<Branch> {
         parent: row.get::<_, Option<String>>(1).map(named).transpose()?,
         depth: u32::try_from(row.get::<_, i64>(2)).unwrap_or(u32::MAX),
         window_ratio: row.get(3),
-        status: Status::named(status).ok_or_else(|| odd(format!("status {status:?}")))?,
+        status: ThreadStatus::named(status).ok_or_else(|| odd(format!("status {status:?}")))?,
         label: row.get(5),
         chronicle_summary: row.get(6),
         held_by: row.get(7),
@@ -155,8 +159,8 @@ const NOTE: &str = "INSERT INTO places (name, session, thread, seq) \
 const SPOTS: &str = "SELECT p.name, s.uuid, p.thread, p.seq FROM places p JOIN sessions s ON s.number = p.session \
     WHERE p.name = $1 ORDER BY p.number DESC LIMIT $2";
 
-impl Places for PostgresStore {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
+impl TranscriptPlaces for PostgresStore {
+    fn note(&self, spots: &[TranscriptPlace]) -> Result<()> {
         for some in spots.chunks(MOST) {
             let names: Vec<String> = some.iter().map(|spot| clean(&spot.name)).collect();
             let sessions: Vec<String> = some.iter().map(|spot| spot.session.to_string()).collect();
@@ -167,10 +171,10 @@ impl Places for PostgresStore {
         Ok(())
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+    fn spots(&self, name: &str) -> Result<Vec<TranscriptPlace>> {
         let rows = self.server().ask(SPOTS, values![clean(name), MOST_SPOTS as i64])?;
         let read = |row: &Row| {
-            Some(Spot {
+            Some(TranscriptPlace {
                 name: row.get(0),
                 session: SessionId::new(row.get::<_, String>(1)).ok()?,
                 thread: ThreadId::new(row.get::<_, String>(2)).ok()?,

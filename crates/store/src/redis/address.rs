@@ -16,8 +16,8 @@ const QUIET: Duration = Duration::from_secs(30);
 
 /// What a URL says.
 #[derive(Clone)]
-pub(super) struct Address {
-    pub(super) sort: Sort,
+pub(super) struct RedisAddress {
+    pub(super) sort: RedisTopology,
     pub(super) is_tls: bool,
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Address {
 
 /// What stands behind the hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Sort {
+pub(super) enum RedisTopology {
     /// One server.
     One,
     /// A Redis Cluster.
@@ -42,11 +42,11 @@ pub(super) enum Sort {
     Sentinel(String),
 }
 
-const SCHEMES: [(&str, Sort, bool); 4] = [
-    ("redis", Sort::One, false),
-    ("rediss", Sort::One, true),
-    ("redis+cluster", Sort::Cluster, false),
-    ("redis+sentinel", Sort::Sentinel(String::new()), false),
+const SCHEMES: [(&str, RedisTopology, bool); 4] = [
+    ("redis", RedisTopology::One, false),
+    ("rediss", RedisTopology::One, true),
+    ("redis+cluster", RedisTopology::Cluster, false),
+    ("redis+sentinel", RedisTopology::Sentinel(String::new()), false),
 ];
 
 /// Refuses a URL, naming what is wrong with it and nothing of what is in it but that.
@@ -54,7 +54,7 @@ fn refused(why: String) -> Error {
     Error::BadAddress { why }
 }
 
-impl Address {
+impl RedisAddress {
     pub(super) fn parse(url: &str) -> Result<Self> {
         let (scheme, rest) =
             url.split_once("://").ok_or_else(|| refused("the address has no `://`".into()))?;
@@ -67,7 +67,7 @@ impl Address {
         }
         let (userinfo, rest) = rest.rsplit_once('@').map_or((None, rest), |(who, rest)| (Some(who), rest));
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let usual = if matches!(sort, Sort::Sentinel(_)) { 26_379 } else { 6379 };
+        let usual = if matches!(sort, RedisTopology::Sentinel(_)) { 26_379 } else { 6379 };
         let hosts = hosts.split(',').map(|host| host_port(host, usual)).collect::<Result<Vec<_>>>()?;
         let (user, password) = credentials(userinfo)?;
         let (sort, db) = service_and_db(&sort, path)?;
@@ -110,10 +110,10 @@ impl Address {
         if self.prefix.is_empty() || self.prefix.len() > 64 || !self.prefix.bytes().all(is_plain) {
             return Err(refused("`prefix` is one to 64 letters, digits or `_-.:`".into()));
         }
-        if self.sort == Sort::Cluster && self.db != 0 {
+        if self.sort == RedisTopology::Cluster && self.db != 0 {
             return Err(refused(format!("a cluster has only the database 0, not {}", self.db)));
         }
-        if self.sort == Sort::Cluster && self.wait > 0 {
+        if self.sort == RedisTopology::Cluster && self.wait > 0 {
             return Err(refused("`wait` is for one server or a sentinel's, not for a cluster".into()));
         }
         Ok(self)
@@ -123,9 +123,9 @@ impl Address {
     pub(super) fn place(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         match &self.sort {
-            Sort::One => format!("{}/{}", hosts.join(","), self.db),
-            Sort::Cluster => format!("cluster {}", hosts.join(",")),
-            Sort::Sentinel(service) => format!("{service} at {}/{}", hosts.join(","), self.db),
+            RedisTopology::One => format!("{}/{}", hosts.join(","), self.db),
+            RedisTopology::Cluster => format!("cluster {}", hosts.join(",")),
+            RedisTopology::Sentinel(service) => format!("{service} at {}/{}", hosts.join(","), self.db),
         }
     }
 
@@ -137,7 +137,7 @@ impl Address {
     fn address(&self, host: &str, port: u16) -> ConnectionAddr {
         let host = host.to_owned();
         // What a sentinel says is spoken plainly; the servers behind it may want TLS.
-        if self.is_tls && !matches!(self.sort, Sort::Sentinel(_)) {
+        if self.is_tls && !matches!(self.sort, RedisTopology::Sentinel(_)) {
             return ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None };
         }
         ConnectionAddr::Tcp(host, port)
@@ -199,16 +199,16 @@ fn credentials(userinfo: Option<&str>) -> Result<(Option<String>, Option<String>
     Ok((some(user)?, some(password)?))
 }
 
-fn service_and_db(sort: &Sort, path: &str) -> Result<(Sort, i64)> {
+fn service_and_db(sort: &RedisTopology, path: &str) -> Result<(RedisTopology, i64)> {
     let (sort, db) = match sort {
-        Sort::Sentinel(_) => {
+        RedisTopology::Sentinel(_) => {
             let (service, db) = path.split_once('/').unwrap_or((path, ""));
             if service.is_empty() {
                 return Err(refused(
                     "the sentinels' service is missing; write redis+sentinel://host:port/service/0".into(),
                 ));
             }
-            (Sort::Sentinel(decoded(service)?), db)
+            (RedisTopology::Sentinel(decoded(service)?), db)
         }
         other => (other.clone(), path),
     };
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     fn place(url: &str) -> String {
-        Address::parse(url).unwrap().place()
+        RedisAddress::parse(url).unwrap().place()
     }
 
     #[test]
@@ -248,17 +248,17 @@ mod tests {
         assert_eq!(place("rediss://u:p@[::1]:7000/3?prefix=mado"), "::1:7000/3");
         assert_eq!(place("redis+cluster://a:1,b:2"), "cluster a:1,b:2");
         assert_eq!(place("redis+sentinel://a,b:9/svc/2"), "svc at a:26379,b:9/2");
-        let address = Address::parse("redis://ann:p%40ss@h/1?prefix=x&wait=2").unwrap();
+        let address = RedisAddress::parse("redis://ann:p%40ss@h/1?prefix=x&wait=2").unwrap();
         assert_eq!((address.user.as_deref(), address.password.as_deref()), (Some("ann"), Some("p@ss")));
         assert_eq!((address.prefix.as_str(), address.wait, address.db), ("x", 2, 1));
-        assert_eq!(Address::parse("redis://:secret@h").unwrap().user, None);
-        assert_eq!(Address::parse("redis://u:a%3Fb@h").unwrap().password.as_deref(), Some("a?b"));
-        assert!(Address::parse("redis+cluster://h?tls=1").unwrap().is_tls);
+        assert_eq!(RedisAddress::parse("redis://:secret@h").unwrap().user, None);
+        assert_eq!(RedisAddress::parse("redis://u:a%3Fb@h").unwrap().password.as_deref(), Some("a?b"));
+        assert!(RedisAddress::parse("redis+cluster://h?tls=1").unwrap().is_tls);
     }
 
     #[test]
     fn every_connection_is_tried_when_it_is_quiet() {
-        let address = Address::parse("redis://here").unwrap();
+        let address = RedisAddress::parse("redis://here").unwrap();
         let info = address.info(address.addresses().remove(0)).unwrap();
         assert!(info.tcp_settings().keepalive().is_some());
     }
@@ -281,7 +281,7 @@ mod tests {
             ("redis://u:secret@h?ca=/no/such/file", "/no/such/file"),
         ];
         for (url, why) in wrong {
-            let error = Address::parse(url).err().unwrap().to_string();
+            let error = RedisAddress::parse(url).err().unwrap().to_string();
             assert!(error.contains(why) && !error.contains("secret"), "{url}: {error}");
         }
     }

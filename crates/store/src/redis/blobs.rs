@@ -4,12 +4,12 @@
 //! known before anything is sent, what is there already is not sent again, and a chunk whose answer was lost can be. The
 //! digest is written last; until then there is no such output.
 
-use super::scripts::{OUTPUTS, Said, read};
+use super::scripts::{OUTPUTS, ScriptReply, read};
 use super::{Inner, RedisStore, scripts};
-use crate::error::Tried;
+use crate::error::IoContext;
 use crate::files::{copy_blob, is_blob_id};
-use crate::wire::{CHUNK, Chunks};
-use crate::{BlobRef, Blobs, Error, ReadSeek, Result, Swept};
+use crate::server_calls::{CHUNK, Chunks};
+use crate::{BlobRef, BlobSweep, Blobs, Error, ReadSeek, Result};
 use komado_core::SessionId;
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -53,7 +53,7 @@ impl Blobs for RedisStore {
         })))
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
         let mut parts: HashMap<String, (bool, Vec<String>)> = HashMap::new();
         for value in self.0.run(id, &scripts::NAMES, (OUTPUTS, ""))?.rest {
             let name: String = read(value)?;
@@ -62,7 +62,7 @@ impl Blobs for RedisStore {
             *is_named |= name == whole;
             fields.push(name);
         }
-        let mut swept = Swept::default();
+        let mut swept = BlobSweep::default();
         for (blob, (is_named, fields)) in parts {
             if is_named && keep(&blob) {
                 continue;
@@ -83,7 +83,7 @@ impl Blobs for RedisStore {
 }
 
 impl Inner {
-    fn output(&self, id: &SessionId, field: &str) -> Result<Said> {
+    fn output(&self, id: &SessionId, field: &str) -> Result<ScriptReply> {
         self.run(id, &scripts::LOOK, (OUTPUTS, self.ttl(), field))
     }
 

@@ -3,16 +3,16 @@
 //! A fork has only its own entries; those before it are read from the threads it goes on from, which are all named when it
 //! is opened. An append is one script: it looks at the lease and at the last entry, and writes all rows or none.
 
-use super::lease::Token;
+use super::lease::RedisLease;
 use super::scripts::read;
 use super::sessions::read_header;
 use super::tables::read_session;
 use super::{Inner, RedisStore, scripts};
 use crate::files::{head_bytes, read_head};
-use crate::lease::Ticket;
-use crate::letter::Letter;
-use crate::wire::Page;
-use crate::{Error, Journal, Mode, Result, Row, Store, check_rewritten, check_rows};
+use crate::lease::ThreadLease;
+use crate::request_file::RequestFile;
+use crate::server_calls::ReadAhead;
+use crate::{Error, Journal, JournalRow, OpenMode, Result, Store, check_rewritten, check_rows};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, SessionId, ThreadId};
 use std::cell::{Cell, RefCell};
@@ -42,16 +42,21 @@ pub(super) struct RedisJournal {
     /// The thread itself, then those it goes on from.
     legs: Vec<Leg>,
     /// Absent for a reader.
-    ticket: Option<Ticket<Token>>,
-    lines: RefCell<Page>,
-    heads: RefCell<Page>,
+    ticket: Option<ThreadLease<RedisLease>>,
+    lines: RefCell<ReadAhead>,
+    heads: RefCell<ReadAhead>,
     renewed: Cell<Instant>,
 }
 
 impl RedisJournal {
-    pub(super) fn open(store: &Arc<Inner>, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Self> {
+    pub(super) fn open(
+        store: &Arc<Inner>,
+        id: &SessionId,
+        thread: &ThreadId,
+        mode: OpenMode,
+    ) -> Result<Self> {
         let (said, ticket) = store.opened(id, thread, mode)?;
-        if mode == Mode::Write {
+        if mode == OpenMode::Write {
             store.list_again(id, &read_session(id, &said.text(1))?.meta);
         }
         let mut headers = Vec::new();
@@ -91,7 +96,7 @@ impl RedisJournal {
         self.store.ttl()
     }
 
-    fn entry(&self, pages: &RefCell<Page>, sort: &str, seq: Seq, start: u32) -> Result<Vec<u8>> {
+    fn entry(&self, pages: &RefCell<ReadAhead>, sort: &str, seq: Seq, start: u32) -> Result<Vec<u8>> {
         let at = self.leg(seq)?;
         let mut page = pages.borrow_mut();
         if let Some(value) = page.get(at, seq) {
@@ -142,7 +147,7 @@ impl Journal for RedisJournal {
         self.entry(&self.lines, "@", seq, LINES)
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         let token = self.token()?;
         if after != self.last() {
             return Err(Error::Moved { expected: after, found: self.last() });
@@ -170,8 +175,8 @@ impl Journal for RedisJournal {
         }
     }
 
-    fn letter(&self) -> Result<Letter> {
-        self.token().and_then(|_| Letter::passing())
+    fn request_file(&self) -> Result<RequestFile> {
+        self.token().and_then(|_| RequestFile::passing())
     }
 
     fn rewrite(&mut self, change: &mut dyn FnMut(Seq, &str) -> Option<Vec<u8>>) -> Result<u64> {
@@ -201,6 +206,6 @@ impl Journal for RedisJournal {
     }
 
     fn above(&self, thread: &ThreadId) -> Result<Box<dyn Journal>> {
-        RedisStore(Arc::clone(&self.store)).open(&self.header.session, thread, Mode::Read)
+        RedisStore(Arc::clone(&self.store)).open(&self.header.session, thread, OpenMode::Read)
     }
 }

@@ -4,11 +4,11 @@
 //! shared by all its writers; it is renewed at a third of its time and given back with the last of them. Who was not heard
 //! of may be replaced; the next one's token is larger, and nothing is written under a smaller one.
 
-use super::link::Link;
-use super::scripts::{Ask, Said};
+use super::link::RedisLink;
+use super::scripts::{RedisCall, ScriptReply};
 use super::{Inner, scripts};
-use crate::lease::{Lease, Purpose, Ticket};
-use crate::{Mode, Result};
+use crate::lease::{Lease, LeasePurpose, ThreadLease};
+use crate::{OpenMode, Result};
 use komado_core::{SessionId, ThreadId};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -19,14 +19,14 @@ use tokio::task::JoinSet;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A session of ours.
-pub(super) struct Token {
-    link: Arc<Link>,
+pub(super) struct RedisLease {
+    link: Arc<RedisLink>,
     number: u64,
     /// Gives it back.
-    release: Option<Ask>,
+    release: Option<RedisCall>,
 }
 
-impl Lease for Token {
+impl Lease for RedisLease {
     type Token = u64;
 
     fn token(&self) -> u64 {
@@ -34,7 +34,7 @@ impl Lease for Token {
     }
 }
 
-impl Drop for Token {
+impl Drop for RedisLease {
     fn drop(&mut self) {
         if let Some(ask) = self.release.take() {
             let _ = self.link.ask_for(FAREWELL.min(self.link.patience), ask);
@@ -54,17 +54,17 @@ impl Inner {
         self: &Arc<Self>,
         id: &SessionId,
         thread: &ThreadId,
-        mode: Mode,
-    ) -> Result<(Said, Option<Ticket<Token>>)> {
-        if mode == Mode::Read {
+        mode: OpenMode,
+    ) -> Result<(ScriptReply, Option<ThreadLease<RedisLease>>)> {
+        if mode == OpenMode::Read {
             return Ok((self.opening(id, thread, mode)?, None));
         }
-        let (ticket, said) = self.leases.take((id, thread), Purpose::Write, |known| {
+        let (ticket, said) = self.leases.take((id, thread), LeasePurpose::Write, |known| {
             let said = self.opening(id, thread, mode)?;
             let number = said.number(0);
             let new = (known != Some(number)).then(|| {
                 let release = Some(self.about(id, &scripts::RELEASE, number));
-                Token { link: Arc::clone(&self.link), number, release }
+                RedisLease { link: Arc::clone(&self.link), number, release }
             });
             Ok((new, said))
         })?;
@@ -75,11 +75,11 @@ impl Inner {
         Ok((said, Some(ticket)))
     }
 
-    fn opening(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Said> {
+    fn opening(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<ScriptReply> {
         let mode = match mode {
-            Mode::Read => "read",
-            Mode::Write => "write",
-            Mode::Amend => "amend",
+            OpenMode::Read => "read",
+            OpenMode::Write => "write",
+            OpenMode::Amend => "amend",
         };
         let holder = serde_json::to_string(&self.leases.holder).unwrap_or_default();
         let lease = self.lease.as_millis() as u64;

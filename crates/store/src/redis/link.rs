@@ -4,9 +4,9 @@
 //! connection while there is patience left: whether the first one was heard is not known, so every script of this store
 //! may be run twice with the outcome of once, and who asked is told that it was.
 
-use super::address::{Address, Sort, lively};
-use super::scripts::{Ask, Fate, fate, invalid};
-use crate::wire::Wire;
+use super::address::{RedisAddress, RedisTopology, lively};
+use super::scripts::{RedisCall, ScriptFailure, fate, invalid};
+use crate::server_calls::CallRuntime;
 use crate::{Error, Result};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
@@ -24,9 +24,9 @@ const PAUSE: Duration = Duration::from_millis(25);
 const SLACK: Duration = Duration::from_millis(500);
 
 /// The way to the server.
-pub(super) struct Link {
-    pub(super) wire: Wire,
-    pub(super) address: Address,
+pub(super) struct RedisLink {
+    pub(super) wire: CallRuntime,
+    pub(super) address: RedisAddress,
     door: Door,
     open: Slot,
     /// For what waits for replicas: nothing else is heard on a connection meanwhile.
@@ -80,23 +80,23 @@ impl ConnectionLike for Line {
 }
 
 /// What came of a call.
-pub(super) struct Answer {
+pub(super) struct RedisAnswer {
     pub(super) value: Value,
     /// True when the call was made more than once: the first may have been heard.
     pub(super) was_repeated: bool,
 }
 
-impl Link {
+impl RedisLink {
     /// Prepares the connection; the server is not spoken to yet.
-    pub(super) fn new(address: Address, patience: Duration) -> Result<Arc<Self>> {
+    pub(super) fn new(address: RedisAddress, patience: Duration) -> Result<Arc<Self>> {
         let place = address.place();
         let door = door(&address, patience).map_err(|e| invalid(&e))?;
-        let wire = Wire::new(place, patience)?;
+        let wire = CallRuntime::new(place, patience)?;
         Ok(Arc::new(Self { wire, address, door, open: Slot::default(), waiting: Slot::default(), patience }))
     }
 
     pub(super) fn is_cluster(&self) -> bool {
-        self.address.sort == Sort::Cluster
+        self.address.sort == RedisTopology::Cluster
     }
 
     /// How many connections there are to ask on.
@@ -107,18 +107,18 @@ impl Link {
     }
 
     /// Asks, and waits for the answer.
-    pub(super) fn ask(self: &Arc<Self>, ask: Ask) -> Result<Answer> {
+    pub(super) fn ask(self: &Arc<Self>, ask: RedisCall) -> Result<RedisAnswer> {
         self.ask_for(self.patience, ask)
     }
 
     /// The same with another patience.
-    pub(super) fn ask_for(self: &Arc<Self>, patience: Duration, ask: Ask) -> Result<Answer> {
+    pub(super) fn ask_for(self: &Arc<Self>, patience: Duration, ask: RedisCall) -> Result<RedisAnswer> {
         let link = Arc::clone(self);
         self.wire.call_for(patience + SLACK, async move { link.answer(&ask, patience).await })
     }
 
     /// Asks several things at once; the answers come in the order of the questions.
-    pub(super) fn ask_all(self: &Arc<Self>, asks: Vec<Ask>) -> Result<Vec<Value>> {
+    pub(super) fn ask_all(self: &Arc<Self>, asks: Vec<RedisCall>) -> Result<Vec<Value>> {
         let (link, patience) = (Arc::clone(self), self.patience);
         self.wire.call_for(patience + SLACK, async move {
             let mut values = vec![Value::Nil; asks.len()];
@@ -136,16 +136,16 @@ impl Link {
     }
 
     /// Asks until there is an answer, a refusal or no more patience.
-    pub(super) async fn answer(&self, ask: &Ask, patience: Duration) -> Result<Answer> {
+    pub(super) async fn answer(&self, ask: &RedisCall, patience: Duration) -> Result<RedisAnswer> {
         let (start, mut was_repeated) = (Instant::now(), false);
         loop {
             let left = patience.saturating_sub(start.elapsed());
             let tried = tokio::time::timeout(left, self.once(ask)).await;
             let why = match tried {
-                Ok(Ok(value)) => return Ok(Answer { value, was_repeated }),
+                Ok(Ok(value)) => return Ok(RedisAnswer { value, was_repeated }),
                 Ok(Err(error)) => match fate(self.wire.place(), &error) {
-                    Fate::Refused(error) => return Err(error),
-                    Fate::Again { why, is_broken } => {
+                    ScriptFailure::Refused(error) => return Err(error),
+                    ScriptFailure::Again { why, is_broken } => {
                         if is_broken {
                             self.hang_up(ask).await;
                         }
@@ -166,7 +166,7 @@ impl Link {
         }
     }
 
-    async fn once(&self, ask: &Ask) -> RedisResult<Value> {
+    async fn once(&self, ask: &RedisCall) -> RedisResult<Value> {
         let mut line = self.line(ask).await?;
         let value = ask.put(&mut line).await?;
         if self.waits(ask) {
@@ -188,15 +188,15 @@ impl Link {
     }
 
     /// True when replicas must have it.
-    fn waits(&self, ask: &Ask) -> bool {
+    fn waits(&self, ask: &RedisCall) -> bool {
         ask.must_spread && self.address.wait > 0
     }
 
-    fn slot(&self, ask: &Ask) -> &Slot {
+    fn slot(&self, ask: &RedisCall) -> &Slot {
         if self.waits(ask) { &self.waiting } else { &self.open }
     }
 
-    async fn line(&self, ask: &Ask) -> RedisResult<Line> {
+    async fn line(&self, ask: &RedisCall) -> RedisResult<Line> {
         let mut open = self.slot(ask).lock().await;
         if let Some(line) = &*open {
             return Ok(line.clone());
@@ -206,7 +206,7 @@ impl Link {
         Ok(line)
     }
 
-    async fn hang_up(&self, ask: &Ask) {
+    async fn hang_up(&self, ask: &RedisCall) {
         *self.slot(ask).lock().await = None;
     }
 
@@ -263,30 +263,32 @@ fn config(patience: Duration) -> AsyncConnectionConfig {
     AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(Some(patience))
 }
 
-fn client(address: &Address, info: redis::ConnectionInfo) -> RedisResult<Client> {
+fn client(address: &RedisAddress, info: redis::ConnectionInfo) -> RedisResult<Client> {
     match address.certificates() {
         Some(certificates) => Client::build_with_tls(info, certificates),
         None => Client::open(info),
     }
 }
 
-fn door(address: &Address, patience: Duration) -> RedisResult<Door> {
+fn door(address: &RedisAddress, patience: Duration) -> RedisResult<Door> {
     let hosts = address.addresses();
     match &address.sort {
-        Sort::One => {
+        RedisTopology::One => {
             let first = hosts.into_iter().next().map(|host| address.info(host)).transpose()?;
             let first = first.ok_or_else(|| redis::RedisError::from(std::io::Error::other("no host")))?;
             client(address, first).map(|client| Door::One(Box::new(client)))
         }
-        Sort::Cluster => cluster(address, hosts, patience).map(|client| Door::Cluster(Box::new(client))),
-        Sort::Sentinel(service) => {
+        RedisTopology::Cluster => {
+            cluster(address, hosts, patience).map(|client| Door::Cluster(Box::new(client)))
+        }
+        RedisTopology::Sentinel(service) => {
             sentinel(address, hosts, service).map(|client| Door::Sentinel(Box::new(Mutex::new(client))))
         }
     }
 }
 
 fn cluster(
-    address: &Address,
+    address: &RedisAddress,
     hosts: Vec<redis::ConnectionAddr>,
     patience: Duration,
 ) -> RedisResult<ClusterClient> {
@@ -304,7 +306,7 @@ fn cluster(
 }
 
 fn sentinel(
-    address: &Address,
+    address: &RedisAddress,
     hosts: Vec<redis::ConnectionAddr>,
     service: &str,
 ) -> RedisResult<SentinelClient> {

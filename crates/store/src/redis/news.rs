@@ -2,9 +2,9 @@
 //!
 //! When it breaks, everyone is told that something may have been missed, once it listens again.
 
-use super::link::Link;
+use super::link::RedisLink;
 use super::{Inner, RedisStore};
-use crate::watch::{Bell, News, Watch, Watcher};
+use crate::watch::{NewsSender, ThreadNews, WatchStore, Watcher};
 use crate::{Error, Result};
 use redis::{PushInfo, PushKind, RedisResult};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,18 @@ use tokio::sync::{mpsc, watch};
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where news come in.
-pub(super) struct Newsroom {
+pub(super) struct RedisListener {
     channel: String,
-    bell: Bell,
+    bell: NewsSender,
     is_open: AtomicBool,
     is_listening: watch::Sender<bool>,
 }
 
-impl Newsroom {
+impl RedisListener {
     pub(super) fn new(channel: String) -> Self {
         Self {
             channel,
-            bell: Bell::default(),
+            bell: NewsSender::default(),
             is_open: AtomicBool::new(false),
             is_listening: watch::Sender::new(false),
         }
@@ -39,7 +39,7 @@ impl Newsroom {
     }
 }
 
-impl Watch for RedisStore {
+impl WatchStore for RedisStore {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         let (store, news) = (&self.0, &self.0.news);
         if !news.is_open.swap(true, Ordering::SeqCst) {
@@ -83,7 +83,7 @@ fn told(store: &Weak<Inner>, is_listening: bool) -> bool {
 }
 
 async fn subscribed(
-    link: &Link,
+    link: &RedisLink,
     channel: &str,
 ) -> RedisResult<(redis::aio::MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)> {
     let (sender, news) = mpsc::unbounded_channel();
@@ -109,7 +109,7 @@ async fn pass_on(store: &Weak<Inner>, mut news: mpsc::UnboundedReceiver<PushInfo
 }
 
 /// `session thread last`, on our channel.
-fn read(push: PushInfo) -> Option<News> {
+fn read(push: PushInfo) -> Option<ThreadNews> {
     let text: String = redis::from_redis_value(push.data.into_iter().nth(1)?).ok()?;
-    News::read(&text)
+    ThreadNews::read(&text)
 }

@@ -1,8 +1,8 @@
 //! What waits to be worked on: jobs by their place in line, the ready ones and the hidden ones in sets of their own.
 
-use super::scripts::{Ask, Lua, Said, read};
+use super::scripts::{LuaScript, RedisCall, ScriptReply, read};
 use super::{RedisStore, scripts};
-use crate::queue::{Job, Outcome, Queue, Queued, Stage, Taken};
+use crate::queue::{Job, JobOutcome, JobStage, Queue, QueuedJob, TakenJob};
 use crate::{Error, Holder, Result};
 use komado_core::SessionId;
 use redis::{ToRedisArgs, Value};
@@ -20,25 +20,25 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl RedisStore {
-    fn line(&self, script: &'static Lua, args: impl ToRedisArgs) -> Ask {
-        Ask::script(script, &self.0.keys.queue(), args).spread()
+    fn line(&self, script: &'static LuaScript, args: impl ToRedisArgs) -> RedisCall {
+        RedisCall::script(script, &self.0.keys.queue(), args).spread()
     }
 
-    fn did(&self, script: &'static Lua, args: impl ToRedisArgs) -> Result<bool> {
+    fn did(&self, script: &'static LuaScript, args: impl ToRedisArgs) -> Result<bool> {
         Ok(read::<u64>(self.0.link.ask(self.line(script, args))?.value)? == 1)
     }
 }
 
 impl Queue for RedisStore {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
-        let Queued { job, stage, tries, why } = queued;
-        let word = if *stage == Stage::Dead { "dead" } else { "waiting" };
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool> {
+        let QueuedJob { job, stage, tries, why } = queued;
+        let word = if *stage == JobStage::Dead { "dead" } else { "waiting" };
         let row = serde_json::to_string(job).unwrap_or_default();
         let args = (job.session.as_str(), &job.key, row, self.0.nonce(), word, u64::from(*tries), why);
         self.did(&scripts::ENQUEUE, args)
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>> {
         let holder = serde_json::to_string(holder).unwrap_or_default();
         let said = self.0.said(self.line(&scripts::TAKE, (holder, millis(hidden), self.0.nonce())))?;
         if said.word != "ok" {
@@ -46,22 +46,22 @@ impl Queue for RedisStore {
         }
         let job = read_job(&said.text(0))?;
         let why = said.rest.get(3).cloned().map(read).transpose()?.flatten();
-        Ok(Some(Taken { job, token: said.number(1), tries: said.number(2) as u32, why }))
+        Ok(Some(TakenJob { job, token: said.number(1), tries: said.number(2) as u32, why }))
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()> {
         let id = &taken.job.session;
         let is_ours = self.did(&scripts::HIDE, (id.as_str(), taken.token, millis(hidden)))?;
         if is_ours { Ok(()) } else { Err(Error::NotYours(id.clone())) }
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()> {
         let id = &taken.job.session;
         let (word, pause, why) = match outcome {
-            Outcome::Done => ("done", Duration::ZERO, ""),
-            Outcome::Again { pause, why } => ("again", *pause, why.as_str()),
-            Outcome::Back => ("back", Duration::ZERO, ""),
-            Outcome::Dead { why } => ("dead", Duration::ZERO, why.as_str()),
+            JobOutcome::Done => ("done", Duration::ZERO, ""),
+            JobOutcome::Again { pause, why } => ("again", *pause, why.as_str()),
+            JobOutcome::Back => ("back", Duration::ZERO, ""),
+            JobOutcome::Dead { why } => ("dead", Duration::ZERO, why.as_str()),
         };
         let args = (id.as_str(), taken.token, word, millis(pause), why);
         let answer = self.0.link.ask(self.line(&scripts::END, args))?;
@@ -69,20 +69,20 @@ impl Queue for RedisStore {
             1 => true,
             // The first call was heard, its answer was not.
             2 => answer.was_repeated,
-            3 => answer.was_repeated && *outcome == Outcome::Done,
+            3 => answer.was_repeated && *outcome == JobOutcome::Done,
             _ => false,
         };
         if is_ours { Ok(()) } else { Err(Error::NotYours(id.clone())) }
     }
 
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>> {
         let limit = if limit == 0 { usize::MAX } else { limit };
         let after = after.map_or("", SessionId::as_str);
         // By place: the last job of a page may have left before the next is read.
-        let (mut jobs, mut place): (Vec<Queued>, String) = Default::default();
+        let (mut jobs, mut place): (Vec<QueuedJob>, String) = Default::default();
         while jobs.len() < limit {
             let count = PAGE.min(limit - jobs.len());
-            let ask = Ask::script(&scripts::JOBS, &self.0.keys.queue(), (after, &place, count));
+            let ask = RedisCall::script(&scripts::JOBS, &self.0.keys.queue(), (after, &place, count));
             let said = self.0.said(ask)?;
             place = said.text(0);
             let is_last = said.rest.len() <= count;
@@ -106,13 +106,13 @@ impl Queue for RedisStore {
     }
 }
 
-fn queued(value: Value) -> Result<Queued> {
-    let said = Said::of(value)?;
+fn queued(value: Value) -> Result<QueuedJob> {
+    let said = ScriptReply::of(value)?;
     let stage = match said.text(0).as_str() {
-        "held" => Stage::Held(Holder::read(said.text(1).as_bytes())),
-        "dead" => Stage::Dead,
-        _ => Stage::Waiting,
+        "held" => JobStage::Held(Holder::read(said.text(1).as_bytes())),
+        "dead" => JobStage::Dead,
+        _ => JobStage::Waiting,
     };
     let why = said.rest.get(3).cloned().map(read).transpose()?.flatten();
-    Ok(Queued { job: read_job(&said.word)?, stage, tries: said.number(2) as u32, why })
+    Ok(QueuedJob { job: read_job(&said.word)?, stage, tries: said.number(2) as u32, why })
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// Scripts by their files, each with what the first file shares among them.
 macro_rules! scripts {
     ($shared:literal: $($name:ident = $file:literal),+ $(,)?) => {
-        $(pub(super) static $name: Lua = Lua::new(concat!(include_str!($shared), include_str!($file)));)+
+        $(pub(super) static $name: LuaScript = LuaScript::new(concat!(include_str!($shared), include_str!($file)));)+
     };
 }
 
@@ -64,12 +64,12 @@ pub(super) const SHELF: u8 = 4;
 // a restart and on a new node of a cluster too.
 
 /// A script that runs in the server, in one step.
-pub(super) struct Lua {
+pub(super) struct LuaScript {
     code: &'static str,
     digest: OnceLock<String>,
 }
 
-impl Lua {
+impl LuaScript {
     pub(super) const fn new(code: &'static str) -> Self {
         Self { code, digest: OnceLock::new() }
     }
@@ -80,29 +80,29 @@ impl Lua {
 }
 
 /// Something to ask.
-pub(super) struct Ask {
+pub(super) struct RedisCall {
     cmd: Cmd,
-    script: Option<&'static Lua>,
+    script: Option<&'static LuaScript>,
     /// True when it says whether there is a server at all; then the caller does not wait for it to come.
     pub(super) is_greeting: bool,
     /// True when replicas must have it too.
     pub(super) must_spread: bool,
 }
 
-impl Ask {
+impl RedisCall {
     /// A command.
     pub(super) fn cmd(name: &str) -> Self {
         Self::of(redis::cmd(name), None)
     }
 
     /// A script with its keys and what else it is given.
-    pub(super) fn script(script: &'static Lua, keys: &[String], args: impl ToRedisArgs) -> Self {
+    pub(super) fn script(script: &'static LuaScript, keys: &[String], args: impl ToRedisArgs) -> Self {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(script.digest()).arg(keys.len()).arg(keys).arg(args);
         Self::of(cmd, Some(script))
     }
 
-    fn of(cmd: Cmd, script: Option<&'static Lua>) -> Self {
+    fn of(cmd: Cmd, script: Option<&'static LuaScript>) -> Self {
         Self { cmd, script, is_greeting: false, must_spread: false }
     }
 
@@ -130,7 +130,7 @@ impl Ask {
     }
 
     /// The same with the script itself in place of its digest.
-    fn in_full(&self, script: &Lua) -> Cmd {
+    fn in_full(&self, script: &LuaScript) -> Cmd {
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(script.code);
         for arg in self.cmd.args_iter().skip(2) {
@@ -145,7 +145,7 @@ impl Ask {
 // What the server's answers mean: errors that pass, errors that do not, and the words that scripts answer with.
 
 /// What becomes of a call that failed.
-pub(super) enum Fate {
+pub(super) enum ScriptFailure {
     /// It may be made again.
     Again {
         why: String,
@@ -161,9 +161,9 @@ pub(super) fn invalid(error: &RedisError) -> Error {
     Error::BadAddress { why: error.to_string() }
 }
 
-pub(super) fn fate(place: &str, error: &RedisError) -> Fate {
+pub(super) fn fate(place: &str, error: &RedisError) -> ScriptFailure {
     use ServerErrorKind as Server;
-    let again = |is_broken: bool| Fate::Again { why: error.to_string(), is_broken };
+    let again = |is_broken: bool| ScriptFailure::Again { why: error.to_string(), is_broken };
     match error.kind() {
         _ if error.is_timeout() || error.is_connection_dropped() => again(true),
         ErrorKind::Io if is_certificate(error) => refused(place, CERTIFICATE, error),
@@ -193,15 +193,18 @@ const FULL: &str = "Redis is full; nothing was lost: raise maxmemory or remove s
 const DISK: &str = "Redis cannot write to its disk; nothing was lost: free some space there and try again";
 const CERTIFICATE: &str = "its certificate is not trusted; name the authority's with ?ca=FILE";
 
-fn refused(place: &str, what: &str, error: &RedisError) -> Fate {
-    Fate::Refused(Error::Refused { place: place.to_owned(), why: format!("{what} (it said: {error})") })
+fn refused(place: &str, what: &str, error: &RedisError) -> ScriptFailure {
+    ScriptFailure::Refused(Error::Refused {
+        place: place.to_owned(),
+        why: format!("{what} (it said: {error})"),
+    })
 }
 
 fn is_certificate(error: &RedisError) -> bool {
     error.to_string().contains("certificate")
 }
 
-fn by_code(place: &str, error: &RedisError) -> Fate {
+fn by_code(place: &str, error: &RedisError) -> ScriptFailure {
     let text = error.to_string();
     let has = |word: &str| error.code() == Some(word) || text.contains(word);
     if has("OOM") {
@@ -218,14 +221,14 @@ fn by_code(place: &str, error: &RedisError) -> Fate {
     }
     for passing in ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS"] {
         if has(passing) {
-            return Fate::Again { why: text, is_broken: passing == "READONLY" };
+            return ScriptFailure::Again { why: text, is_broken: passing == "READONLY" };
         }
     }
-    Fate::Refused(Error::Refused { place: place.to_owned(), why: text })
+    ScriptFailure::Refused(Error::Refused { place: place.to_owned(), why: text })
 }
 
 /// What a script answered: a word, and what goes with it.
-pub(super) struct Said {
+pub(super) struct ScriptReply {
     pub(super) word: String,
     pub(super) rest: Vec<Value>,
 }
@@ -235,7 +238,7 @@ pub(super) fn read<T: FromRedisValue>(value: Value) -> Result<T> {
     redis::from_redis_value(value).map_err(|e| Error::damaged("an answer of Redis", e))
 }
 
-impl Said {
+impl ScriptReply {
     pub(super) fn of(value: Value) -> Result<Self> {
         let mut parts: Vec<Value> = read(value)?;
         if parts.is_empty() {

@@ -1,12 +1,15 @@
 //! Sessions: made, listed, changed, removed; and their threads.
 
 use super::journal::RedisJournal;
-use super::scripts::{Ask, read};
-use super::shelf::RedisShelf;
+use super::scripts::{RedisCall, read};
+use super::search_index::RedisSearchIndex;
 use super::tables::{read_session, session_text};
 use super::{Inner, RedisStore, made, place, scripts, user};
 use crate::memory::{changed, matches};
-use crate::{Change, Error, Holder, Journal, Mode, Query, Result, Shelf, Store, by_age, id_of, locked};
+use crate::{
+    Error, Holder, Journal, OpenMode, Result, SearchIndex, SessionChange, SessionQuery, Store, by_age, id_of,
+    locked,
+};
 use komado_core::session::{Meta, Session};
 use komado_core::thread::Header;
 use komado_core::{SessionId, ThreadId};
@@ -36,7 +39,7 @@ impl Store for RedisStore {
         store.link.ask_all(store.listing(&id, meta)).map(drop)
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let limit = if query.limit == 0 { usize::MAX } else { query.limit };
         if let Some(id) = &query.id {
             let found = self.0.row(id)?.filter(|session| matches(query, id, session));
@@ -61,7 +64,7 @@ impl Store for RedisStore {
         }
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         let store = &self.0;
         let nonce = store.nonce();
         loop {
@@ -69,7 +72,7 @@ impl Store for RedisStore {
             let before = read_session(id, &old)?;
             let after = changed(&before, change);
             let crosses = before.status.is_ended() != after.status.is_ended();
-            let is_refused = crosses && !matches!(change, Change::Count { .. });
+            let is_refused = crosses && !matches!(change, SessionChange::Count { .. });
             let rows = (&old, session_text(&after), after.status.name());
             let call = (&nonce, store.ttl(), store.keys.news(), id.as_str(), u8::from(is_refused));
             let ask = store.about(id, &scripts::CHANGE, (rows, call));
@@ -91,7 +94,7 @@ impl Store for RedisStore {
             store.link.ask(store.about(id, &scripts::REMOVE, args).spread())
         })?;
         let was_repeated = answer.was_repeated;
-        let said = super::scripts::Said::of(answer.value)?;
+        let said = super::scripts::ScriptReply::of(answer.value)?;
         if !(was_repeated && said.word == "gone") {
             said.fine(id)?;
         }
@@ -134,7 +137,7 @@ impl Store for RedisStore {
         }
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         Ok(Box::new(RedisJournal::open(&self.0, id, thread, mode)?))
     }
 
@@ -143,8 +146,8 @@ impl Store for RedisStore {
         Ok(Some(said.text(0)).filter(|text| !text.is_empty()).map(|text| Holder::read(text.as_bytes())))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
-        Ok(Box::new(RedisShelf::open(&self.0, id)?))
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
+        Ok(Box::new(RedisSearchIndex::open(&self.0, id)?))
     }
 }
 
@@ -160,17 +163,17 @@ type Gone = (SessionId, String);
 
 impl Inner {
     /// Puts a session into the indexes, or takes it out.
-    fn in_indexes(&self, command: &str, id: &SessionId, meta: &Meta) -> Vec<Ask> {
+    fn in_indexes(&self, command: &str, id: &SessionId, meta: &Meta) -> Vec<RedisCall> {
         let place = made(&meta.created_at, id);
         let ask = |key: String| {
-            let ask = Ask::cmd(command).arg(key);
+            let ask = RedisCall::cmd(command).arg(key);
             if command == "ZADD" { ask.arg(0) } else { ask }
         };
         let of_user = meta.user.as_ref().map(|name| ask(self.keys.users()).arg(user(name) + &place));
         [ask(self.keys.made()).arg(&place)].into_iter().chain(of_user).collect()
     }
 
-    fn listing(&self, id: &SessionId, meta: &Meta) -> Vec<Ask> {
+    fn listing(&self, id: &SessionId, meta: &Meta) -> Vec<RedisCall> {
         self.in_indexes("ZADD", id, meta)
     }
 
@@ -191,7 +194,7 @@ impl Inner {
     }
 
     /// The next names after `after` in the index that knows most about what is asked.
-    fn page(&self, query: &Query, after: Option<&str>) -> Result<Vec<String>> {
+    fn page(&self, query: &SessionQuery, after: Option<&str>) -> Result<Vec<String>> {
         let (key, begins) = match &query.user {
             Some(name) => (self.keys.users(), user(name)),
             None => (self.keys.made(), String::new()),
@@ -210,7 +213,7 @@ impl Inner {
 
     /// The next few names in an index.
     fn members(&self, key: String, from: &str, to: &[u8]) -> Result<Vec<String>> {
-        let ask = Ask::cmd("ZRANGEBYLEX").arg(key).arg(from).arg(to).arg("LIMIT").arg(0).arg(PAGE);
+        let ask = RedisCall::cmd("ZRANGEBYLEX").arg(key).arg(from).arg(to).arg("LIMIT").arg(0).arg(PAGE);
         read(self.link.ask(ask)?.value)
     }
 
@@ -233,7 +236,8 @@ impl Inner {
     }
 
     fn rows_of(&self, ids: &[SessionId]) -> Result<Vec<Option<Session>>> {
-        let asks = ids.iter().map(|id| Ask::cmd("HGET").arg(self.keys.heart(id)).arg("session")).collect();
+        let asks =
+            ids.iter().map(|id| RedisCall::cmd("HGET").arg(self.keys.heart(id)).arg("session")).collect();
         let values = self.link.ask_all(asks)?;
         let row = |(id, value): (&SessionId, Value)| {
             read::<Option<String>>(value)?.map(|row| read_session(id, &row)).transpose()
@@ -251,10 +255,10 @@ impl Inner {
         let bare = self.forget_some_spots(&ids)?;
         let gone: Vec<&Gone> =
             gone.iter().zip(bare).filter_map(|(one, is_bare)| is_bare.then_some(one)).collect();
-        let strike = |(_, name): &&Gone| Ask::cmd("ZREM").arg(self.keys.made()).arg(place(name));
+        let strike = |(_, name): &&Gone| RedisCall::cmd("ZREM").arg(self.keys.made()).arg(place(name));
         let struck = self.link.ask_all(gone.iter().map(strike).collect())?;
         let owned = gone.iter().filter(|(_, name)| place(name) != name);
-        let disown = |(_, name): &&Gone| Ask::cmd("ZREM").arg(self.keys.users()).arg(name);
+        let disown = |(_, name): &&Gone| RedisCall::cmd("ZREM").arg(self.keys.users()).arg(name);
         self.link.ask_all(owned.map(disown).collect())?;
         let ids: Vec<SessionId> = gone.iter().map(|(id, _)| id.clone()).collect();
         for (((id, name), struck), row) in gone.into_iter().zip(struck).zip(self.rows_of(&ids)?) {

@@ -1,9 +1,11 @@
 //! The small tables: spawned threads and their mail, sessions' rows, what was learned about models, and where a client's
 //! transcript may go on.
 
-use super::scripts::{Ask, TREE, read};
+use super::scripts::{RedisCall, TREE, read};
 use super::{Inner, RedisStore, scripts};
-use crate::tables::{Lessons, MOST_SPOTS, Mail, Places, Spot, Tree, Which};
+use crate::tables::{
+    BranchFilter, BranchTable, Lessons, MOST_SPOTS, ThreadMail, TranscriptPlace, TranscriptPlaces,
+};
 use crate::{Error, Result};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::thread::Branch;
@@ -11,7 +13,7 @@ use komado_core::{Seq, SessionId, ThreadId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
-impl Tree for RedisStore {
+impl BranchTable for RedisStore {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         let (id, name, store) = (&branch.session, &branch.thread, &self.0);
         let row = serde_json::to_string(branch).unwrap_or_default();
@@ -21,7 +23,7 @@ impl Tree for RedisStore {
         store.write(id, &scripts::PUT, (TREE, store.ttl(), fields, told)).map(drop)
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>> {
         let texts = self.0.run(id, &scripts::NAMES, (TREE, "all"))?.rest;
         let texts = texts.into_iter().map(read).collect::<Result<Vec<String>>>()?;
         let (pairs, _) = texts.as_chunks::<2>();
@@ -36,9 +38,11 @@ impl Tree for RedisStore {
         }
         found.retain(|branch| match (&which, &branch.parent) {
             (_, None) => false,
-            (Which::All, _) => true,
-            (Which::Unsettled, _) => !branch.told || (branch.held_by.is_some() && branch.status.is_open()),
-            (Which::Under(thread), Some(parent)) => thread == parent,
+            (BranchFilter::All, _) => true,
+            (BranchFilter::Unsettled, _) => {
+                !branch.told || (branch.held_by.is_some() && branch.status.is_open())
+            }
+            (BranchFilter::Under(thread), Some(parent)) => thread == parent,
         });
         found.sort_by(|a, b| (a.depth, &a.created_at, &a.thread).cmp(&(b.depth, &b.created_at, &b.thread)));
         Ok(found)
@@ -53,16 +57,16 @@ impl Tree for RedisStore {
         self.0.run(id, &scripts::DROP, (TREE, &fields[..])).map(drop)
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         let args = ("post", to.as_str(), mail.from.as_str(), mail.seq, self.0.ttl());
         self.0.write(id, &scripts::MAIL, args).map(drop)
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         let lines = self.0.run(id, &scripts::LOOK, (TREE, "", format!("mail:{to}")))?.text(0);
         let mail = |line: &str| {
             let (from, seq) = line.split_once(' ')?;
-            Some(Mail { from: ThreadId::new(from).ok()?, seq: seq.parse().ok()? })
+            Some(ThreadMail { from: ThreadId::new(from).ok()?, seq: seq.parse().ok()? })
         };
         let read = |line: &str| {
             mail(line).ok_or_else(|| Error::damaged(id.as_str(), format!("{line:?} is no mail")))
@@ -111,22 +115,22 @@ pub(super) fn read_session(id: &SessionId, text: &str) -> Result<Session> {
 
 impl Lessons for RedisStore {
     fn lesson(&self, about: &str) -> Result<Option<String>> {
-        read(self.0.link.ask(Ask::cmd("HGET").arg((self.0.keys.lessons(), about)))?.value)
+        read(self.0.link.ask(RedisCall::cmd("HGET").arg((self.0.keys.lessons(), about)))?.value)
     }
 
     fn lessons(&self) -> Result<Vec<(String, String)>> {
-        let ask = Ask::cmd("HGETALL").arg(self.0.keys.lessons());
+        let ask = RedisCall::cmd("HGETALL").arg(self.0.keys.lessons());
         let all: BTreeMap<String, String> = read(self.0.link.ask(ask)?.value)?;
         Ok(all.into_iter().collect())
     }
 
     fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> Result<bool> {
-        let ask = Ask::script(&scripts::LEARN, &[self.0.keys.lessons()], (about, new, old));
+        let ask = RedisCall::script(&scripts::LEARN, &[self.0.keys.lessons()], (about, new, old));
         read(self.0.link.ask(ask.spread())?.value)
     }
 
     fn forget(&self, about: &str) -> Result<bool> {
-        read(self.0.link.ask(Ask::cmd("HDEL").arg((self.0.keys.lessons(), about)))?.value)
+        read(self.0.link.ask(RedisCall::cmd("HDEL").arg((self.0.keys.lessons(), about)))?.value)
     }
 }
 
@@ -138,8 +142,8 @@ impl Lessons for RedisStore {
 /// How many moments of a session are taken out in one go.
 const SOME: usize = 256;
 
-impl Places for RedisStore {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
+impl TranscriptPlaces for RedisStore {
+    fn note(&self, spots: &[TranscriptPlace]) -> Result<()> {
         let store = &self.0;
         let born = store.births(spots.iter().map(|spot| &spot.session))?;
         let mut by_name: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -151,22 +155,24 @@ impl Places for RedisStore {
                 by_name.entry(&spot.name).or_default().push(moment);
             }
         }
-        let named =
-            |(id, names): (&SessionId, Vec<String>)| Ask::cmd("SADD").arg((store.keys.names(id), names));
+        let named = |(id, names): (&SessionId, Vec<String>)| {
+            RedisCall::cmd("SADD").arg((store.keys.names(id), names))
+        };
         store.link.ask_all(by_session.into_iter().map(named).collect())?;
         let noted = |(name, moments): (&str, Vec<String>)| {
-            Ask::script(&scripts::NOTE, &[store.keys.spots(name)], moments)
+            RedisCall::script(&scripts::NOTE, &[store.keys.spots(name)], moments)
         };
         store.link.ask_all(by_name.into_iter().map(noted).collect()).map(drop)
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+    fn spots(&self, name: &str) -> Result<Vec<TranscriptPlace>> {
         let (store, key) = (&self.0, self.0.keys.spots(name));
         let (mut found, mut seen) = (Vec::new(), 0);
         loop {
-            let ask = Ask::cmd("ZREVRANGE").arg(&key).arg(seen).arg(seen + MOST_SPOTS - 1);
+            let ask = RedisCall::cmd("ZREVRANGE").arg(&key).arg(seen).arg(seen + MOST_SPOTS - 1);
             let moments: Vec<String> = read(store.link.ask(ask)?.value)?;
-            let spots: Vec<(Spot, &str)> = moments.iter().filter_map(|text| spot(name, text)).collect();
+            let spots: Vec<(TranscriptPlace, &str)> =
+                moments.iter().filter_map(|text| spot(name, text)).collect();
             let born = store.births(spots.iter().map(|(spot, _)| &spot.session))?;
             let alive =
                 spots.iter().filter(|(spot, when)| born.get(&spot.session).is_some_and(|born| born == when));
@@ -180,7 +186,7 @@ impl Places for RedisStore {
     }
 }
 
-fn moment(spot: &Spot, born: &str) -> String {
+fn moment(spot: &TranscriptPlace, born: &str) -> String {
     format!("{}\0{}\0{}\0{born}", spot.session, spot.thread, spot.seq)
 }
 
@@ -190,19 +196,19 @@ fn named(member: &str) -> Option<(&str, &str)> {
     Some((name, &member[name.len() + 1..]))
 }
 
-fn spot<'a>(name: &str, text: &'a str) -> Option<(Spot, &'a str)> {
+fn spot<'a>(name: &str, text: &'a str) -> Option<(TranscriptPlace, &'a str)> {
     let mut parts = text.split('\0');
     let session = SessionId::new(parts.next()?).ok()?;
     let thread = ThreadId::new(parts.next()?).ok()?;
     let seq = parts.next()?.parse().ok()?;
-    Some((Spot { name: name.to_owned(), session, thread, seq }, parts.next()?))
+    Some((TranscriptPlace { name: name.to_owned(), session, thread, seq }, parts.next()?))
 }
 
 impl Inner {
     /// Which of some sessions are there, each with the name of its making.
     fn births<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) -> Result<HashMap<SessionId, String>> {
         let ids: std::collections::BTreeSet<&SessionId> = ids.collect();
-        let asks = ids.iter().map(|id| Ask::cmd("HGET").arg(self.keys.heart(id)).arg("born")).collect();
+        let asks = ids.iter().map(|id| RedisCall::cmd("HGET").arg(self.keys.heart(id)).arg("born")).collect();
         let mut born = HashMap::new();
         for (id, value) in ids.into_iter().zip(self.link.ask_all(asks)?) {
             if let Some(when) = read::<Option<String>>(value)? {
@@ -221,7 +227,7 @@ impl Inner {
     /// Takes out a few moments of each of some sessions that are no more; says of which none is left.
     pub(super) fn forget_some_spots(&self, ids: &[&SessionId]) -> Result<Vec<bool>> {
         let born = self.births(ids.iter().copied())?;
-        let some = |id: &&SessionId| Ask::cmd("SRANDMEMBER").arg(self.keys.names(id)).arg(SOME);
+        let some = |id: &&SessionId| RedisCall::cmd("SRANDMEMBER").arg(self.keys.names(id)).arg(SOME);
         let found = self.link.ask_all(ids.iter().map(some).collect())?;
         let (mut moments, mut members, mut bare) = (Vec::new(), Vec::new(), Vec::new());
         for (id, value) in ids.iter().zip(found) {
@@ -233,9 +239,9 @@ impl Inner {
                 continue;
             }
             for (name, moment) in gone.iter().filter_map(|member| named(member)) {
-                moments.push(Ask::cmd("ZREM").arg(self.keys.spots(name)).arg(moment));
+                moments.push(RedisCall::cmd("ZREM").arg(self.keys.spots(name)).arg(moment));
             }
-            members.push(Ask::cmd("SREM").arg(self.keys.names(id)).arg(gone));
+            members.push(RedisCall::cmd("SREM").arg(self.keys.names(id)).arg(gone));
         }
         self.link.ask_all(moments)?;
         self.link.ask_all(members)?;

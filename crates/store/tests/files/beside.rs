@@ -2,7 +2,9 @@
 
 use crate::files::room::{Room, open_store, sid};
 use komado_core::session::Counters;
-use komado_store::{Change, Error, Heard, Holder, Job, News, Queue, Store, Watch, Watcher};
+use komado_store::{
+    Error, Holder, Job, Queue, SessionChange, Store, ThreadNews, WatchEvent, WatchStore, Watcher,
+};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -21,24 +23,24 @@ fn worker() -> Holder {
 
 /// Changes the session without a trace but the news.
 fn touch(store: &dyn Store) {
-    let change = Change::Count { by: Counters::default(), at: "2024-01-15T11:00:00Z".into() };
+    let change = SessionChange::Count { by: Counters::default(), at: "2024-01-15T11:00:00Z".into() };
     store.change(&sid("s"), &change).unwrap();
 }
 
 /// What is heard next, however long the machine takes.
-fn next(watcher: &mut dyn Watcher) -> Heard {
+fn next(watcher: &mut dyn Watcher) -> WatchEvent {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
         match watcher.next(Duration::from_millis(500)).unwrap() {
-            Heard::Quiet => {}
+            WatchEvent::Quiet => {}
             heard => return heard,
         }
     }
     panic!("nothing was heard")
 }
 
-fn changed() -> Heard {
-    Heard::News(News { session: sid("s"), thread: komado_core::ThreadId::root(), last: 0 })
+fn changed() -> WatchEvent {
+    WatchEvent::News(ThreadNews { session: sid("s"), thread: komado_core::ThreadId::root(), last: 0 })
 }
 
 #[test]
@@ -113,7 +115,10 @@ fn what_is_done_here_is_heard_once_though_others_listen() {
     touch(&room.store);
     assert_eq!((next(&mut *here), next(&mut *there)), (changed(), changed()));
     let quiet = Duration::from_millis(300);
-    assert_eq!((here.next(quiet).unwrap(), there.next(quiet).unwrap()), (Heard::Quiet, Heard::Quiet));
+    assert_eq!(
+        (here.next(quiet).unwrap(), there.next(quiet).unwrap()),
+        (WatchEvent::Quiet, WatchEvent::Quiet)
+    );
 }
 
 #[test]
@@ -124,12 +129,12 @@ fn whoever_listens_is_told_when_the_bell_was_thrown_away_or_cannot_be_read() {
     let mut watcher = room.store.watch().unwrap();
     fs::remove_file(&path).unwrap();
     touch(&other);
-    assert_eq!(next(&mut *watcher), Heard::Gap);
+    assert_eq!(next(&mut *watcher), WatchEvent::Gap);
     touch(&other);
     assert_eq!(next(&mut *watcher), changed());
     let mut bell = fs::OpenOptions::new().append(true).open(&path).unwrap();
     bell.write_all(b"0123 half a li\n").unwrap();
-    assert_eq!(next(&mut *watcher), Heard::Gap);
+    assert_eq!(next(&mut *watcher), WatchEvent::Gap);
     touch(&other);
     assert_eq!(next(&mut *watcher), changed());
 }

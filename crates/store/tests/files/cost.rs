@@ -3,8 +3,8 @@
 use crate::files::play::{self, said};
 use crate::files::room::Room;
 use komado_core::{Role, View};
-use komado_store::files::Work;
-use komado_store::{Journal, Mode};
+use komado_store::files::JournalWork;
+use komado_store::{Journal, OpenMode};
 use komado_testkit::Book;
 use std::fs;
 
@@ -24,7 +24,7 @@ fn an_append_is_one_write_and_one_sync() {
     }
     let rows = play::rows(&book, 0);
     let mut journal = room.write();
-    assert_eq!(journal.work(), Work::default());
+    assert_eq!(journal.work(), JournalWork::default());
     let before = counted("syscw");
     for (row, after) in rows[..1000].iter().zip(0..) {
         journal.append(after, std::slice::from_ref(row)).unwrap();
@@ -32,13 +32,13 @@ fn an_append_is_one_write_and_one_sync() {
     if let (Some(before), Some(after)) = (before, counted("syscw")) {
         assert_eq!(after - before, 1000, "calls to write, all files taken together");
     }
-    assert_eq!(journal.work(), Work { writes: 1000, syncs: 1000 });
+    assert_eq!(journal.work(), JournalWork { writes: 1000, syncs: 1000 });
     let before = counted("syscw");
     journal.append(1000, &rows[1000..]).unwrap();
     if let (Some(before), Some(after)) = (before, counted("syscw")) {
         assert_eq!(after - before, 1, "a hundred at once");
     }
-    assert_eq!(journal.work(), Work { writes: 1001, syncs: 1001 });
+    assert_eq!(journal.work(), JournalWork { writes: 1001, syncs: 1001 });
     assert_eq!(room.store.work(), journal.work());
     assert_eq!(journal.byte_size(), fs::metadata(room.path("messages.jsonl")).unwrap().len());
     room.book = book;
@@ -61,7 +61,7 @@ fn opening_does_not_read_the_journal() {
     drop(journal);
     let size = fs::metadata(room.path("messages.jsonl")).unwrap().len();
     assert!(size > 50_000_000, "{size}");
-    for mode in [Mode::Read, Mode::Write, Mode::Amend] {
+    for mode in [OpenMode::Read, OpenMode::Write, OpenMode::Amend] {
         let before = counted("rchar");
         let journal = room.open(mode).unwrap();
         let view = View::fold(&journal, Journal::last(&journal)).unwrap();

@@ -6,11 +6,11 @@ use crate::files::room::{Room, called, condensed, inode, json_lines, tid};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::journal::{Anchor, Edit, EditKind, Entry, Replace, Setup, encode};
-use komado_core::message::{ImageSource, OutputRef, Part};
-use komado_core::openai::{self, Blobs};
+use komado_core::message::{ImageSource, MessagePart, OutputRef};
+use komado_core::openai::{self, BlobReader};
 use komado_core::{Message, Record, Role, Seq, Span, ThreadId, View};
 use komado_store::files::FileJournal;
-use komado_store::{Blobs as _, Journal, Mode};
+use komado_store::{Blobs as _, Journal, OpenMode};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 struct Outputs(PathBuf);
 
-impl Blobs for Outputs {
+impl BlobReader for Outputs {
     fn base64(&mut self, id: &str, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(STANDARD.encode(fs::read(self.0.join(id))?).as_bytes())
     }
@@ -185,7 +185,7 @@ fn what_is_missing_or_not_as_it_was_left_is_written_anew() {
     // Without an index all three are made again, and are the same.
     let names = ["current.jsonl", "tools.jsonl", "summaries.jsonl"];
     let whole = names.map(|name| fs::read(room.path(name)).unwrap());
-    drop(room.store.open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap());
+    drop(room.store.open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap());
     let mut again = {
         let other = Room::new();
         fs::copy(room.path("messages.jsonl"), other.path("messages.jsonl")).unwrap();
@@ -205,7 +205,7 @@ fn images_travel_inside_the_line() {
     let blob = room.store.put_blob(&room.id, &mut &bytes[..]).unwrap();
     let source =
         ImageSource::Blob { blob: blob.id, media_type: "image/png".into(), byte_size: blob.byte_size };
-    let parts = vec![Part::text("look"), Part::Image { source, detail: None }];
+    let parts = vec![MessagePart::text("look"), MessagePart::Image { source, detail: None }];
     room.say(journal, Entry::Message(Message::of(Role::User, parts), None));
     let line: serde_json::Value = serde_json::from_str(&settled(&room, journal)).unwrap();
     let url = line["content"][1]["image_url"]["url"].as_str().unwrap();
@@ -321,7 +321,7 @@ fn a_rewritten_line_leaves_no_trace_in_what_is_derived_also_in_forks() {
     // Whoever settles next makes them again.
     drop(journal);
     for (name, book) in ["root", "a", "b"].iter().zip(&books) {
-        let mut journal = room.store.open_file(&room.id, &tid(name), Mode::Write).unwrap();
+        let mut journal = room.store.open_file(&room.id, &tid(name), OpenMode::Write).unwrap();
         journal.settle(book.view()).unwrap();
         let folder = if *name == "root" { room.path("") } else { room.path("threads").join(name) };
         let found = fs::read_to_string(folder.join("current.jsonl")).unwrap();

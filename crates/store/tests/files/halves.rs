@@ -6,12 +6,12 @@ use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::State;
 use komado_core::thread::Header;
 use komado_core::{Role, ThreadId};
-use komado_store::{Blobs, Change, Error, Journal, Mode, Query, Store};
+use komado_store::{Blobs, Error, Journal, OpenMode, SessionChange, SessionQuery, Store};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 fn enter(room: &Room, to: State) -> komado_store::Result<komado_core::session::Session> {
-    room.store.change(&room.id, &Change::State { to, at: NOW.into(), why: None })
+    room.store.change(&room.id, &SessionChange::State { to, at: NOW.into(), why: None })
 }
 
 fn close(room: &mut Room, ending: Ending) {
@@ -37,7 +37,7 @@ fn a_session_moves_by_rename_alone_there_and_back() {
         assert_eq!(enter(&room, State::Completed).unwrap().status, State::Completed);
         assert!(!running.exists());
         assert_eq!(census(&completed), before);
-        assert!(matches!(room.open(Mode::Write), Err(Error::Ended(..))));
+        assert!(matches!(room.open(OpenMode::Write), Err(Error::Ended(..))));
         same(&room.read(), &room.book);
         enter(&room, State::Failed).unwrap();
         assert_eq!(census(&completed), before, "one that has ended stays where it is");
@@ -69,7 +69,7 @@ fn a_session_whose_last_word_came_before_its_move_is_moved_by_a_check() {
         let changed = &findings[1];
         assert!(changed.starts_with("session s: the table said running,"), "{changed}");
         assert!(changed.contains(&format!(", it is {status}")), "{changed}");
-        assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status.name(), status);
+        assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap()[0].status.name(), status);
         room.store.check(&room.id).unwrap();
         assert_eq!(room.store.take_findings(), [""; 0]);
         same(&room.read(), &room.book);
@@ -90,7 +90,7 @@ fn a_session_that_goes_on_is_moved_back_by_a_check() {
             .take_findings()
             .contains(&"session s: its folder was moved to running/, as its journal says".into())
     );
-    assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status, State::Running);
+    assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap()[0].status, State::Running);
     // Closed, then opened again: the rewind says that it goes on.
     close(&mut room, Ending::Completed);
     enter(&room, State::Completed).unwrap();
@@ -106,7 +106,7 @@ fn a_session_that_goes_on_is_moved_back_by_a_check() {
     close(&mut room, Ending::Paused);
     room.store.check(&room.id).unwrap();
     assert!(room.base().join("running/s").is_dir());
-    assert_eq!(room.store.sessions(&Query::default()).unwrap()[0].status, State::Paused);
+    assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap()[0].status, State::Paused);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn what_was_left_behind_is_removed_by_a_check_and_told() {
     let room = Room::with(43, 5);
     let litter = litter(&room);
     assert!(litter.iter().all(|path| path.exists()));
-    assert_eq!(room.store.sessions(&Query::default()).unwrap().len(), 1);
+    assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap().len(), 1);
     room.store.check_base().unwrap();
     room.store.check(&room.id).unwrap();
     for path in &litter {
@@ -221,7 +221,7 @@ fn a_row_without_a_folder_goes_and_a_folder_without_a_row_gets_one() {
     assert!(matches!(room.store.check(&sid("lost")), Err(Error::NoSession(_))));
     room.store.check_base().unwrap();
     room.store.check(&room.id).unwrap();
-    let rows = room.store.sessions(&Query::default()).unwrap();
+    let rows = room.store.sessions(&SessionQuery::default()).unwrap();
     assert_eq!(rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(), ["s"]);
     let told = room.store.take_findings();
     assert!(
@@ -232,7 +232,7 @@ fn a_row_without_a_folder_goes_and_a_folder_without_a_row_gets_one() {
     fs::rename(room.base().join("running"), room.base().join("away")).unwrap();
     fs::write(room.base().join("running"), "").unwrap();
     assert!(room.store.rebuild().is_err() && room.store.check_base().is_err());
-    assert_eq!(room.store.sessions(&Query::default()).unwrap().len(), 1);
+    assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap().len(), 1);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn who_reads_a_session_reads_on_while_it_is_moved_and_removed() {
     same(&reader, &room.book);
     room.store.remove(&room.id).unwrap();
     same(&reader, &room.book);
-    assert!(matches!(room.open(Mode::Read), Err(Error::NoSession(_))));
+    assert!(matches!(room.open(OpenMode::Read), Err(Error::NoSession(_))));
 }
 
 #[test]
@@ -253,9 +253,9 @@ fn opening_and_moving_at_once_ends_in_one_or_the_other() {
         for _ in 0..2 {
             scope.spawn(|| {
                 for _ in 0..300 {
-                    let reader = room.store.open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap();
+                    let reader = room.store.open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap();
                     assert_eq!(Journal::last(&reader), 10);
-                    match room.store.open_file(&room.id, &ThreadId::root(), Mode::Write) {
+                    match room.store.open_file(&room.id, &ThreadId::root(), OpenMode::Write) {
                         Ok(writer) => assert_eq!(Journal::last(&writer), 10),
                         Err(Error::Busy { .. } | Error::Ended(..)) => {}
                         Err(error) => panic!("{error}"),

@@ -5,7 +5,7 @@ use crate::files::play::{self, said};
 use crate::files::room::{Room, open_store, same, walk};
 use komado_core::{Role, ThreadId};
 use komado_store::files::FileJournal;
-use komado_store::{Error, Journal, Mode, Note, Row, Store};
+use komado_store::{Error, Journal, JournalRepair, JournalRow, OpenMode, Store};
 use komado_testkit::Book;
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn crash(room: &Room) -> (tempfile::TempDir, komado_store::FileStore) {
 }
 
 /// Puts `bytes` in place of the index and opens the thread both ways.
-fn opens_as_before(room: &Room, what: &str, bytes: Option<&[u8]>) -> Vec<Note> {
+fn opens_as_before(room: &Room, what: &str, bytes: Option<&[u8]>) -> Vec<JournalRepair> {
     let path = room.path("index");
     let put = || match bytes {
         Some(bytes) => fs::write(&path, bytes).unwrap(),
@@ -57,7 +57,7 @@ fn opens_as_before(room: &Room, what: &str, bytes: Option<&[u8]>) -> Vec<Note> {
 #[test]
 fn an_index_that_is_missing_broken_behind_or_ahead_is_made_again() {
     let room = Room::with(31, 60);
-    let all = vec![Note::Reindexed { entries: 60 }];
+    let all = vec![JournalRepair::Reindexed { entries: 60 }];
     let whole = fs::read(room.path("index")).unwrap();
     assert_eq!(whole.len(), PAGE + 60 * RECORD, "closed, it is as long as need be");
     assert_eq!(opens_as_before(&room, "missing", None), all);
@@ -83,7 +83,7 @@ fn an_index_that_is_missing_broken_behind_or_ahead_is_made_again() {
     for count in [0, 1, 7, 59] {
         let mut bytes = whole.clone();
         set_word(&mut bytes, 0, count);
-        let rest = vec![Note::Reindexed { entries: 60 - count }];
+        let rest = vec![JournalRepair::Reindexed { entries: 60 - count }];
         assert_eq!(opens_as_before(&room, "older", Some(&bytes)), rest, "as it was at @{count}");
     }
 }
@@ -93,7 +93,10 @@ fn an_index_of_another_journal_is_not_believed() {
     let room = Room::with(32, 40);
     let other = Room::with(33, 40);
     let theirs = fs::read(other.path("index")).unwrap();
-    assert_eq!(opens_as_before(&room, "another's", Some(&theirs)), [Note::Reindexed { entries: 40 }]);
+    assert_eq!(
+        opens_as_before(&room, "another's", Some(&theirs)),
+        [JournalRepair::Reindexed { entries: 40 }]
+    );
     // One of a longer journal: the journal came back from a backup.
     let mut longer = Room::with(32, 40);
     let mut journal = longer.write();
@@ -101,7 +104,10 @@ fn an_index_of_another_journal_is_not_believed() {
     drop(journal);
     fs::copy(room.path("messages.jsonl"), longer.path("messages.jsonl")).unwrap();
     let ahead = fs::read(longer.path("index")).unwrap();
-    assert_eq!(opens_as_before(&room, "a longer one's", Some(&ahead)), [Note::Reindexed { entries: 40 }]);
+    assert_eq!(
+        opens_as_before(&room, "a longer one's", Some(&ahead)),
+        [JournalRepair::Reindexed { entries: 40 }]
+    );
 }
 
 #[test]
@@ -109,15 +115,16 @@ fn an_index_that_was_open_counts_in_the_same_boot_only() {
     let room = Room::with(34, 30);
     let writer = room.write();
     let (dir, killed) = crash(&room);
-    let open =
-        |store: &komado_store::FileStore| store.open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap();
+    let open = |store: &komado_store::FileStore| {
+        store.open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap()
+    };
     assert_eq!(open(&killed).notes(), [], "a killed process leaves a sound index");
     let path = dir.path().join("running/s/index");
     let mut bytes = fs::read(room.path("index")).unwrap();
     assert!(bytes.len() > 1 << 20, "room is reserved while it is open");
     set_word(&mut bytes, 3, 12345);
     fs::write(&path, bytes).unwrap();
-    assert_eq!(open(&killed).notes(), [Note::Reindexed { entries: 30 }]);
+    assert_eq!(open(&killed).notes(), [JournalRepair::Reindexed { entries: 30 }]);
     drop(writer);
 }
 
@@ -143,9 +150,9 @@ fn a_process_killed_between_any_two_stores_leaves_what_can_be_put_right() {
             bytes[16..24].copy_from_slice(&after[16..24]);
         }
         fs::write(dir.path().join("running/s/index"), &bytes).unwrap();
-        let reader = killed.open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap();
+        let reader = killed.open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap();
         assert!(Journal::last(&reader) >= 30);
-        let journal = killed.open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap();
+        let journal = killed.open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap();
         same(&journal, &room.book);
     }
 }
@@ -163,14 +170,14 @@ fn a_damaged_record_is_told_and_put_right_by_a_check() {
         assert!(matches!(&error, Error::Damaged { place, .. } if place.ends_with("index")), "{error}");
         room.store.take_findings();
         room.store.check(&room.id).unwrap();
-        let note = Note::Reindexed { entries: 200 };
+        let note = JournalRepair::Reindexed { entries: 200 };
         let repaired = format!("s/root: {note}");
         assert!(room.store.take_findings().contains(&repaired));
         same(&room.read(), &room.book);
     }
 }
 
-fn rows_of_words(count: u32) -> (Book, Vec<Row>) {
+fn rows_of_words(count: u32) -> (Book, Vec<JournalRow>) {
     let mut book = Book::default();
     for n in 0..count {
         let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
@@ -181,7 +188,7 @@ fn rows_of_words(count: u32) -> (Book, Vec<Row>) {
 }
 
 /// Heads here and there, and around each end of a stretch of the index.
-fn spot_check(journal: &FileJournal, rows: &[Row]) {
+fn spot_check(journal: &FileJournal, rows: &[JournalRow]) {
     let last = Journal::last(journal);
     let stretch = (1 << 20) / u32::try_from(RECORD).unwrap();
     let ends = (0..4).flat_map(|n| (n * stretch).saturating_sub(70)..n * stretch + 70);
@@ -224,7 +231,7 @@ fn who_looks_while_the_index_is_away_reads_the_journal() {
     let writer = room.write();
     fs::remove_file(room.path("index")).unwrap();
     same(&room.read(), &room.book);
-    same(&room.elsewhere().open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap(), &room.book);
+    same(&room.elsewhere().open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap(), &room.book);
     assert!(!room.path("index").exists(), "a reader beside a writer repairs nothing");
     drop(writer);
     same(&room.read(), &room.book);
@@ -276,12 +283,12 @@ fn an_index_is_as_good_as_new_after_a_fork_of_a_fork() {
         fs::remove_file(room.path("threads").join(name).join("index")).unwrap();
     }
     fs::remove_file(room.path("index")).unwrap();
-    let open = |name: &str, mode: Mode| {
+    let open = |name: &str, mode: OpenMode| {
         room.store.open_file(&room.id, &crate::files::room::tid(name), mode).unwrap()
     };
-    same(&open("b", Mode::Write), &second);
-    same(&open("b", Mode::Read), &second);
-    same(&open("a", Mode::Read), &book);
+    same(&open("b", OpenMode::Write), &second);
+    same(&open("b", OpenMode::Read), &second);
+    same(&open("a", OpenMode::Read), &book);
     assert_eq!(room.store.threads(&room.id).unwrap().len(), 3);
     assert!(Path::new(&room.path("threads/a/index")).exists());
 }

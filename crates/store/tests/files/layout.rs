@@ -3,11 +3,11 @@
 use crate::files::play::{self, NOW, said};
 use crate::files::room::{Room, json_lines, sid, tid, walk};
 use komado_core::journal::Entry;
-use komado_core::message::{ImageSource, Part};
+use komado_core::message::{ImageSource, MessagePart};
 use komado_core::session::{Meta, State};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, SessionId, ThreadId};
-use komado_store::{Blobs, Change, Error, Journal, Mode, Query, Store};
+use komado_store::{Blobs, Error, Journal, OpenMode, SessionChange, SessionQuery, Store};
 use komado_testkit::Book;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn furnished() -> Room {
     let parent = Some(Moment { thread: ThreadId::root(), seq: 1 });
     let child = Header { thread: tid("child"), parent, ..Header::root(room.id.clone(), NOW) };
     room.store.spawn(&child).unwrap();
-    let mut child = room.store.open_file(&room.id, &tid("child"), Mode::Write).unwrap();
+    let mut child = room.store.open_file(&room.id, &tid("child"), OpenMode::Write).unwrap();
     let mut book = Book::default();
     play::write(&mut book, &mut child, said(Role::User, "hello"), 2);
     child.settle(book.view()).unwrap();
@@ -55,7 +55,7 @@ fn folders_and_files_have_the_names_people_know() {
     let mut found = names(&room.base());
     found.sort();
     assert_eq!(found, expect);
-    let end = Change::State { to: State::Completed, at: NOW.into(), why: None };
+    let end = SessionChange::State { to: State::Completed, at: NOW.into(), why: None };
     room.store.change(&room.id, &end).unwrap();
     let mut found: Vec<String> = names(&room.base()).into_iter().filter(|name| name.contains("/s")).collect();
     found.sort();
@@ -87,7 +87,7 @@ fn nobody_else_may_read_anything() {
     let room = furnished();
     // Held open, so that the table's own files are there, too.
     let _journal = room.write();
-    room.store.sessions(&Query::default()).unwrap();
+    room.store.sessions(&SessionQuery::default()).unwrap();
     assert!(room.base().join("tasks.db-wal").exists());
     let found = walk(&room.base());
     assert!(found.len() > 20);
@@ -119,7 +119,7 @@ fn an_image_that_names_a_file_elsewhere_shows_nothing_of_it() {
     let mut journal = room.write();
     let source =
         ImageSource::Blob { blob: "../../../secret".into(), media_type: "image/png".into(), byte_size: 6 };
-    let message = Message::of(Role::User, vec![Part::Image { source, detail: None }]);
+    let message = Message::of(Role::User, vec![MessagePart::Image { source, detail: None }]);
     room.say(&mut journal, Entry::Message(message, None));
     let error = journal.settle(room.book.view()).unwrap_err();
     assert!(error.to_string().contains("there is no output"), "{error}");
@@ -141,7 +141,7 @@ fn what_is_unfinished_or_left_behind_is_no_session_and_no_thread() {
     assert_eq!(room.store.folders().unwrap(), [sid("s")]);
     assert_eq!(room.store.threads(&room.id).unwrap().len(), 3);
     assert_eq!(room.store.rebuild().unwrap().sessions, 1);
-    assert_eq!(room.store.sessions(&Query::default()).unwrap().len(), 1);
+    assert_eq!(room.store.sessions(&SessionQuery::default()).unwrap().len(), 1);
 }
 
 #[test]
@@ -152,12 +152,13 @@ fn a_copied_folder_is_not_taken_for_another_session() {
     for name in ["messages.jsonl", "metadata.json"] {
         fs::copy(room.path(name), copy.join(name)).unwrap();
     }
-    let error = room.store.open_file(&sid("copy"), &ThreadId::root(), Mode::Write).err().unwrap().to_string();
+    let error =
+        room.store.open_file(&sid("copy"), &ThreadId::root(), OpenMode::Write).err().unwrap().to_string();
     assert!(error.contains("copy/messages.jsonl") && error.contains("s/root"), "{error}");
     let name = room.path("threads/fork2");
     fs::create_dir(&name).unwrap();
     fs::copy(room.path("threads/fork/messages.jsonl"), name.join("messages.jsonl")).unwrap();
-    let error = room.store.open_file(&room.id, &tid("fork2"), Mode::Read).err().unwrap().to_string();
+    let error = room.store.open_file(&room.id, &tid("fork2"), OpenMode::Read).err().unwrap().to_string();
     assert!(error.contains("s/fork"), "{error}");
 }
 
@@ -171,7 +172,7 @@ fn forks_that_go_round_in_a_circle_are_told_so() {
         let header = Header { thread: tid(name), base, ..Header::root(room.id.clone(), NOW) };
         fs::write(folder.join("messages.jsonl"), header.encode()).unwrap();
     }
-    for mode in [Mode::Read, Mode::Write] {
+    for mode in [OpenMode::Read, OpenMode::Write] {
         let error = room.store.open_file(&room.id, &tid("a"), mode).err().unwrap();
         assert!(error.to_string().contains("circle"), "{error}");
     }
@@ -191,6 +192,6 @@ fn many_forks_stand_on_one_another() {
         room.say(&mut fork, said(Role::User, "one more"));
         parent = name;
     }
-    let last = room.store.open_file(&room.id, &tid(&parent), Mode::Read).unwrap();
+    let last = room.store.open_file(&room.id, &tid(&parent), OpenMode::Read).unwrap();
     crate::files::room::same(&last, &room.book);
 }

@@ -4,7 +4,7 @@ use crate::files::play::said;
 use crate::files::room::{Room, same, sid, tid};
 use komado_core::session::State;
 use komado_core::{Role, ThreadId};
-use komado_store::{Change, Error, FileStore, Holder, Journal, Mode, Store};
+use komado_store::{Error, FileStore, Holder, Journal, OpenMode, SessionChange, Store};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -31,23 +31,23 @@ fn a_second_process_is_told_who_the_first_is_whatever_thread_it_wants() {
     drop(room.fork("fork", "root", 3));
     let (a, b) = (other(&room, 11), other(&room, 22));
     let root = ThreadId::root();
-    let writer = a.open_file(&room.id, &root, Mode::Write).unwrap();
+    let writer = a.open_file(&room.id, &root, OpenMode::Write).unwrap();
     for thread in [&root, &tid("fork")] {
-        let found = holder(b.open_file(&room.id, thread, Mode::Write).err());
+        let found = holder(b.open_file(&room.id, thread, OpenMode::Write).err());
         assert_eq!((found.pid, found.host.as_str(), found.program.as_str()), (11, "far", "komado work"));
-        let text = b.open_file(&room.id, thread, Mode::Amend).err().unwrap().to_string();
+        let text = b.open_file(&room.id, thread, OpenMode::Amend).err().unwrap().to_string();
         assert!(text.contains("process 11 (komado work) on far since 2024-01-15"), "{text}");
     }
     assert_eq!(holder(b.remove(&room.id).err()).pid, 11);
-    let end = Change::State { to: State::Stopped, at: "t".into(), why: None };
+    let end = SessionChange::State { to: State::Stopped, at: "t".into(), why: None };
     assert_eq!(holder(b.change(&room.id, &end).err()).pid, 11);
     // The first may have as many threads open as it likes, and holds the session until the last is closed.
-    let second = a.open_file(&room.id, &tid("fork"), Mode::Write).unwrap();
+    let second = a.open_file(&room.id, &tid("fork"), OpenMode::Write).unwrap();
     drop(writer);
-    assert_eq!(holder(b.open_file(&room.id, &root, Mode::Write).err()).pid, 11);
+    assert_eq!(holder(b.open_file(&room.id, &root, OpenMode::Write).err()).pid, 11);
     drop(second);
-    let writer = b.open_file(&room.id, &root, Mode::Write).unwrap();
-    assert_eq!(holder(a.open_file(&room.id, &root, Mode::Write).err()).pid, 22);
+    let writer = b.open_file(&room.id, &root, OpenMode::Write).unwrap();
+    assert_eq!(holder(a.open_file(&room.id, &root, OpenMode::Write).err()).pid, 22);
     drop(writer);
     b.change(&room.id, &end).unwrap();
 }
@@ -59,12 +59,12 @@ fn what_stands_in_the_lock_file_is_only_for_people() {
         fs::write(room.path("lock"), text).unwrap();
         let writer = room.write();
         assert_eq!(
-            holder(other(&room, 9).open_file(&room.id, &ThreadId::root(), Mode::Write).err()).program,
+            holder(other(&room, 9).open_file(&room.id, &ThreadId::root(), OpenMode::Write).err()).program,
             "the tests"
         );
         // Spoilt while it is held, it still holds.
         fs::write(room.path("lock"), text).unwrap();
-        holder(other(&room, 9).open_file(&room.id, &ThreadId::root(), Mode::Write).err());
+        holder(other(&room, 9).open_file(&room.id, &ThreadId::root(), OpenMode::Write).err());
         drop(writer);
     }
 }
@@ -78,7 +78,7 @@ fn a_writer_that_comes_after_the_last_one_has_gone_is_never_refused() {
             scope.spawn(|| {
                 for _ in 0..200 {
                     let turn = turn.lock().unwrap();
-                    drop(room.store.open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap());
+                    drop(room.store.open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap());
                     drop(turn);
                 }
             });
@@ -106,15 +106,15 @@ fn who_writes_waits_for_who_repairs_in_the_same_process() {
     let (store, there, on) = slow(&room);
     let (done, came) = channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| drop(store.open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap()));
+        scope.spawn(|| drop(store.open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap()));
         there.wait();
         scope.spawn(|| {
-            let writer = store.open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap();
+            let writer = store.open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap();
             done.send(Journal::last(&writer)).unwrap();
         });
         assert!(came.recv_timeout(Duration::from_millis(100)).is_err(), "it waits");
         // Another reader does not.
-        same(&room.store.open_file(&room.id, &ThreadId::root(), Mode::Read).unwrap(), &room.book);
+        same(&room.store.open_file(&room.id, &ThreadId::root(), OpenMode::Read).unwrap(), &room.book);
         on.wait();
         assert_eq!(came.recv_timeout(Duration::from_secs(20)).unwrap(), 40);
     });
@@ -129,7 +129,9 @@ fn who_looks_while_a_writer_makes_the_index_again_sees_everything() {
     fs::remove_file(room.path("index")).unwrap();
     let (store, there, on) = slow(&room);
     std::thread::scope(|scope| {
-        scope.spawn(|| same(&store.open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap(), &room.book));
+        scope.spawn(|| {
+            same(&store.open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap(), &room.book)
+        });
         there.wait();
         same(&room.read(), &room.book);
         on.wait();
@@ -142,7 +144,7 @@ fn leases_of_sessions_that_were_closed_are_forgotten() {
     for n in 0..50 {
         let id = format!("s{n}");
         room.store.create(&crate::files::room::meta(&id)).unwrap();
-        drop(room.store.open_file(&sid(&id), &ThreadId::root(), Mode::Write).unwrap());
+        drop(room.store.open_file(&sid(&id), &ThreadId::root(), OpenMode::Write).unwrap());
     }
     let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
     let base = room.base();
@@ -171,7 +173,7 @@ fn a_child_process_that_is_just_being_started_keeps_no_lock() {
         });
         forked.read_exact(&mut [0]).unwrap();
         drop(writer);
-        drop(room.elsewhere().open_file(&room.id, &ThreadId::root(), Mode::Write).unwrap());
+        drop(room.elsewhere().open_file(&room.id, &ThreadId::root(), OpenMode::Write).unwrap());
         room.store.remove(&room.id).unwrap();
         go.write_all(b".").unwrap();
     });

@@ -9,7 +9,10 @@ use crate::files::room::{Room, open_store, same, sid, tid, walk};
 use komado_core::session::{Counters, State};
 use komado_core::{Role, ThreadId};
 use komado_store::files::FileJournal;
-use komado_store::{Blobs, Change, Error, FileStore, Journal, Mail, Mode, Query, Store, Tree, Which};
+use komado_store::{
+    Blobs, BranchFilter, BranchTable, Error, FileStore, Journal, OpenMode, SessionChange, SessionQuery,
+    Store, ThreadMail,
+};
 use komado_testkit::Book;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, Permissions};
@@ -64,19 +67,19 @@ fn a_full_disk_loses_nothing_and_is_told() {
 fn on_a_full_disk(store: &FileStore, base: &Path) {
     let id = sid("s");
     let mut book = Book::default();
-    let mut journal = store.open_file(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let mut journal = store.open_file(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     fill_up(&mut journal, &mut book, &base.join("running/s/messages.jsonl"));
     journal.settle(book.view()).unwrap();
     drop(journal);
-    same(&store.open_file(&id, &ThreadId::root(), Mode::Write).unwrap(), &book);
+    same(&store.open_file(&id, &ThreadId::root(), OpenMode::Write).unwrap(), &book);
 
     // No room for the index: nothing can be written, everything read.
     limit(Some(100_000));
-    let text = refused(store.open_file(&id, &ThreadId::root(), Mode::Write));
+    let text = refused(store.open_file(&id, &ThreadId::root(), OpenMode::Write));
     assert!(text.contains("index") && text.contains("nothing was lost"), "{text}");
-    same(&store.open_file(&id, &ThreadId::root(), Mode::Read).unwrap(), &book);
+    same(&store.open_file(&id, &ThreadId::root(), OpenMode::Read).unwrap(), &book);
     fs::remove_file(base.join("running/s/index")).unwrap();
-    same(&store.open_file(&id, &ThreadId::root(), Mode::Read).unwrap(), &book);
+    same(&store.open_file(&id, &ThreadId::root(), OpenMode::Read).unwrap(), &book);
 
     // No room for a blob, a session or a thread: nothing of it is left.
     let before = walk(base).len();
@@ -95,7 +98,7 @@ fn on_a_full_disk(store: &FileStore, base: &Path) {
     store.create(&crate::files::room::meta("new")).unwrap();
     store.spawn(&header).unwrap();
     assert_eq!(store.put_blob(&id, &mut &vec![1; 200_000][..]).unwrap().byte_size, 200_000);
-    same(&store.open_file(&id, &ThreadId::root(), Mode::Write).unwrap(), &book);
+    same(&store.open_file(&id, &ThreadId::root(), OpenMode::Write).unwrap(), &book);
     store.remove(&sid("new")).unwrap();
 }
 
@@ -173,7 +176,7 @@ fn a_folder_that_may_only_be_read_can_be_read() {
     // One whose index is gone, one whose last line is torn.
     for id in ["gone", "torn"] {
         room.store.create(&crate::files::room::meta(id)).unwrap();
-        let mut journal = room.store.open_file(&sid(id), &ThreadId::root(), Mode::Write).unwrap();
+        let mut journal = room.store.open_file(&sid(id), &ThreadId::root(), OpenMode::Write).unwrap();
         journal.append(0, &play::rows(&room.book, 0)).unwrap();
     }
     let running = room.base().join("running");
@@ -214,33 +217,33 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
     assert!(fs::write(base.join("x"), "").is_err(), "the folder was to be locked");
     let book = play::book(61, 30);
     for id in ["s", "gone", "torn"] {
-        same(&store.open_file(&sid(id), &root, Mode::Read).unwrap(), &book);
+        same(&store.open_file(&sid(id), &root, OpenMode::Read).unwrap(), &book);
     }
-    same(&store.open_file(&id, &tid("fork"), Mode::Read).unwrap(), &book.fork(7));
+    same(&store.open_file(&id, &tid("fork"), OpenMode::Read).unwrap(), &book.fork(7));
     assert_eq!(store.threads(&id).unwrap().len(), 2);
-    let rows = store.sessions(&Query::default()).unwrap();
+    let rows = store.sessions(&SessionQuery::default()).unwrap();
     assert_eq!(
         rows.iter().map(|row| row.meta.uuid.as_str()).collect::<Vec<_>>(),
         ["gone", "grown", "s", "torn"]
     );
     // Nobody put the rows of spawned threads into the table that is there; they are what the journals say.
-    let branches = store.branches(&sid("grown"), Which::All).unwrap();
+    let branches = store.branches(&sid("grown"), BranchFilter::All).unwrap();
     assert_eq!(branches.iter().map(|row| row.depth).collect::<Vec<_>>(), [1, 2]);
-    let child = store.open_file(&sid("grown"), &tid("stelis_1_1"), Mode::Read).unwrap();
+    let child = store.open_file(&sid("grown"), &tid("stelis_1_1"), OpenMode::Read).unwrap();
     assert_eq!(child.above(&tid("stelis_1")).unwrap().last(), 2);
     let blob = blake3::hash(b"bytes").to_hex()[..32].to_owned();
     assert!(store.blob(&id, &blob).is_ok());
     crate::files::shelf::can_be_filled_and_searched(store, &id);
 
-    let count = Change::Count { by: Counters::default(), at: "t".into() };
-    let end = Change::State { to: State::Completed, at: "t".into(), why: None };
+    let count = SessionChange::Count { by: Counters::default(), at: "t".into() };
+    let end = SessionChange::State { to: State::Completed, at: "t".into(), why: None };
     let header = komado_core::thread::Header {
         thread: tid("t"),
         ..komado_core::thread::Header::root(id.clone(), "t")
     };
     for (what, text) in [
-        ("open", refused(store.open_file(&id, &root, Mode::Write))),
-        ("amend", refused(store.open_file(&id, &root, Mode::Amend))),
+        ("open", refused(store.open_file(&id, &root, OpenMode::Write))),
+        ("amend", refused(store.open_file(&id, &root, OpenMode::Amend))),
         ("create", refused(store.create(&crate::files::room::meta("new")))),
         ("spawn", refused(store.spawn(&header))),
         ("put", refused(store.put_blob(&id, &mut &b"more"[..]))),
@@ -249,10 +252,10 @@ fn in_a_locked_folder(store: &FileStore, base: &Path) {
         ("remove", refused(store.remove(&id))),
         ("sweep", refused(store.sweep(&id, &|_| false))),
         ("branch", refused(store.put_branch(&branches[0]))),
-        ("post", refused(store.post(&id, &root, &Mail { from: tid("fork"), seq: 1 }))),
+        ("post", refused(store.post(&id, &root, &ThreadMail { from: tid("fork"), seq: 1 }))),
     ] {
         assert!(text.contains("nothing was changed") && text.contains("--base-dir"), "{what}: {text}");
     }
-    same(&store.open_file(&id, &root, Mode::Read).unwrap(), &book);
-    assert_eq!(store.sessions(&Query::default()).unwrap(), rows);
+    same(&store.open_file(&id, &root, OpenMode::Read).unwrap(), &book);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), rows);
 }

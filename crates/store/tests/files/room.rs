@@ -3,12 +3,12 @@
 use crate::files::play::{self, said};
 use crate::files::shares::{share, slice};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
-use komado_core::message::{Call, CallKind, Part};
+use komado_core::message::{Call, CallKind, MessagePart};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, Seq, SessionId, Span, ThreadId};
 use komado_store::files::FileJournal;
-use komado_store::{FileStore, Holder, Journal, Mode, Store};
+use komado_store::{FileStore, Holder, Journal, OpenMode, Store};
 use komado_testkit::Book;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -97,16 +97,16 @@ impl Room {
         open_store(&self.base())
     }
 
-    pub(crate) fn open(&self, mode: Mode) -> komado_store::Result<FileJournal> {
+    pub(crate) fn open(&self, mode: OpenMode) -> komado_store::Result<FileJournal> {
         self.store.open_file(&self.id, &ThreadId::root(), mode)
     }
 
     pub(crate) fn write(&self) -> FileJournal {
-        self.open(Mode::Write).unwrap()
+        self.open(OpenMode::Write).unwrap()
     }
 
     pub(crate) fn read(&self) -> FileJournal {
-        self.open(Mode::Read).unwrap()
+        self.open(OpenMode::Read).unwrap()
     }
 
     /// Appends to the first thread.
@@ -125,7 +125,7 @@ impl Room {
             timestamp: play::NOW.into(),
         };
         self.store.spawn(&header).unwrap();
-        self.store.open_file(&self.id, &tid(name), Mode::Write).unwrap()
+        self.store.open_file(&self.id, &tid(name), OpenMode::Write).unwrap()
     }
 }
 
@@ -157,7 +157,7 @@ impl Room {
             ..Header::root(self.id.clone(), play::NOW)
         };
         self.store.spawn(&header).unwrap();
-        let mut journal = self.store.open_file(&self.id, &tid(name), Mode::Write).unwrap();
+        let mut journal = self.store.open_file(&self.id, &tid(name), OpenMode::Write).unwrap();
         let mut book = Book::default();
         let mut slices = Vec::new();
         for (thread, above) in &line.0 {
@@ -216,7 +216,7 @@ pub(crate) fn walk(path: &Path) -> Vec<PathBuf> {
 pub(crate) fn called(id: &str, tool: &str, arguments: &str) -> Entry {
     let (id, name, arguments) = (id.into(), tool.into(), arguments.into());
     let call = Call { id, name, arguments, kind: CallKind::Function, extra: None };
-    Entry::Message(Message::of(Role::Assistant, vec![Part::Call(call)]), None)
+    Entry::Message(Message::of(Role::Assistant, vec![MessagePart::Call(call)]), None)
 }
 
 /// `text` stands for `from..=to`.

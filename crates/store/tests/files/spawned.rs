@@ -8,7 +8,9 @@ use komado_core::session::State;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, Seq, View};
 use komado_store::files::FileJournal;
-use komado_store::{Change, Error, Journal, Mode, Note, Store, Tree, Which};
+use komado_store::{
+    BranchFilter, BranchTable, Error, Journal, JournalRepair, OpenMode, SessionChange, Store,
+};
 use std::fs;
 use std::path::PathBuf;
 
@@ -19,7 +21,7 @@ fn current(room: &Room, thread: &str) -> Vec<String> {
 }
 
 fn open(room: &Room, thread: &str) -> FileJournal {
-    room.store.open_file(&room.id, &tid(thread), Mode::Write).unwrap()
+    room.store.open_file(&room.id, &tid(thread), OpenMode::Write).unwrap()
 }
 
 /// Files of the room that this process holds open.
@@ -147,9 +149,9 @@ fn looking_up_threads_above_does_not_read_their_journals() {
 fn a_child_finds_those_above_it_wherever_its_session_is_by_now() {
     let mut room = Room::new();
     let line = room.line(2, "go");
-    let reader = room.store.open_file(&room.id, &tid("stelis_1_1"), Mode::Read).unwrap();
+    let reader = room.store.open_file(&room.id, &tid("stelis_1_1"), OpenMode::Read).unwrap();
     let enter = |to: State| {
-        room.store.change(&room.id, &Change::State { to, at: NOW.into(), why: None }).unwrap();
+        room.store.change(&room.id, &SessionChange::State { to, at: NOW.into(), why: None }).unwrap();
     };
     for to in [State::Completed, State::Running, State::Failed] {
         enter(to);
@@ -181,7 +183,7 @@ fn a_torn_child_is_put_right_when_it_is_opened_and_its_parent_is_not_touched() {
     for end in [&b"{\"seq\":3,\"role\":\"us"[..], &[0; 100]] {
         fs::write(&path, [&whole[..], end].concat()).unwrap();
         // Its own child looks it up, and sees what it saw.
-        let below = room.store.open_file(&room.id, &tid("stelis_1_1"), Mode::Read).unwrap();
+        let below = room.store.open_file(&room.id, &tid("stelis_1_1"), OpenMode::Read).unwrap();
         assert_eq!(pour(&room, &below).0, 5);
         let told = room.store.take_findings();
         assert!(
@@ -190,7 +192,7 @@ fn a_torn_child_is_put_right_when_it_is_opened_and_its_parent_is_not_touched() {
         assert_eq!(fs::read(&path).unwrap(), whole);
         fs::write(&path, [&whole[..], end].concat()).unwrap();
         let journal = open(&room, "stelis_1");
-        assert_eq!(journal.notes(), [Note::Torn { bytes: end.len() as u64 }]);
+        assert_eq!(journal.notes(), [JournalRepair::Torn { bytes: end.len() as u64 }]);
         same(&journal, &line.0[1].1);
     }
     // A child whose share never came to be, and one that is torn in it.
@@ -211,7 +213,7 @@ fn a_torn_child_is_put_right_when_it_is_opened_and_its_parent_is_not_touched() {
     }
     assert_eq!(fs::read(room.path("messages.jsonl")).unwrap(), parent);
     room.store.rebuild().unwrap();
-    let rows = room.store.branches(&room.id, Which::All).unwrap();
+    let rows = room.store.branches(&room.id, BranchFilter::All).unwrap();
     let early = rows.iter().find(|row| row.thread == tid("early")).unwrap();
     assert_eq!((early.depth, early.window_ratio, early.told), (1, 1.0, false));
 }
@@ -232,7 +234,7 @@ fn a_child_whose_folder_was_half_made_is_no_thread_and_can_be_made() {
     assert!(room.store.take_findings().iter().any(|f| f.contains("left behind") && f.contains(".new-abc")));
     // A folder with a thread's name and no journal is told by who reads it, and hinders nobody else.
     fs::create_dir(room.path("threads/empty")).unwrap();
-    let why = room.store.open_file(&room.id, &tid("empty"), Mode::Write).err().unwrap().to_string();
+    let why = room.store.open_file(&room.id, &tid("empty"), OpenMode::Write).err().unwrap().to_string();
     assert!(why.contains("threads/empty/messages.jsonl"), "{why}");
     same(&open(&room, "stelis_1"), &line.0[1].1);
     same(&room.write(), &room.book);

@@ -2,27 +2,27 @@
 
 use crate::files::play::{self, said};
 use crate::files::room::{Room, meta, open_store, sid};
-use komado_core::journal::{Entry, Group, Mark, Reply, Sent};
+use komado_core::journal::{ElementGroup, Entry, Reply, Sent, TranscriptMark};
 use komado_core::session::Meta;
 use komado_core::thread::{Header, Moment};
 use komado_core::{Message, Role, Seq, SessionId, ThreadId};
-use komado_store::{FileStore, Mode, Places, Spot, Store};
+use komado_store::{FileStore, OpenMode, Store, TranscriptPlace, TranscriptPlaces};
 use komado_testkit::Book;
 use rusqlite::Connection;
 use std::fs;
 
-fn sent(mark: Option<Mark>) -> Entry {
+fn sent(mark: Option<TranscriptMark>) -> Entry {
     let (digest, model) = ("d".into(), "m".into());
     Entry::Sent(Sent { digest, model, context_tokens: 3, purpose: None, mark })
 }
 
-fn mark(digest: &str, inner: bool) -> Option<Mark> {
-    let groups = vec![Group { elements: 1, entries: 1, times: 1 }];
-    Some(Mark { from: 0, elements: 1, digest: digest.into(), groups, inner, apart: false })
+fn mark(digest: &str, inner: bool) -> Option<TranscriptMark> {
+    let groups = vec![ElementGroup { elements: 1, entries: 1, times: 1 }];
+    Some(TranscriptMark { from: 0, elements: 1, digest: digest.into(), groups, inner, apart: false })
 }
 
-fn spot(name: &str, session: &str, thread: &str, seq: Seq) -> Spot {
-    Spot { name: name.into(), session: sid(session), thread: ThreadId::new(thread).unwrap(), seq }
+fn spot(name: &str, session: &str, thread: &str, seq: Seq) -> TranscriptPlace {
+    TranscriptPlace { name: name.into(), session: sid(session), thread: ThreadId::new(thread).unwrap(), seq }
 }
 
 fn reply(id: Option<&str>) -> Entry {
@@ -31,7 +31,7 @@ fn reply(id: Option<&str>) -> Entry {
 }
 
 fn write(store: &FileStore, id: &SessionId, thread: &str, entries: Vec<Entry>) {
-    let mut journal = store.open(id, &ThreadId::new(thread).unwrap(), Mode::Write).unwrap();
+    let mut journal = store.open(id, &ThreadId::new(thread).unwrap(), OpenMode::Write).unwrap();
     let mut book = Book::default();
     for entry in entries {
         play::write(&mut book, &mut *journal, entry, 1);
@@ -40,7 +40,7 @@ fn write(store: &FileStore, id: &SessionId, thread: &str, entries: Vec<Entry>) {
 
 /// Two sessions: one with a name of its own, a request, an inner one, one of part of a transcript, a reply, and a fork from
 /// the beginning that was sent the same; the other with that same request.
-fn spoken_room() -> (Room, Vec<Spot>) {
+fn spoken_room() -> (Room, Vec<TranscriptPlace>) {
     let room = Room::new();
     let mut named = Meta { created_at: "2024-01-15T11:00:00Z".into(), ..meta("t") };
     named.config.alias = Some("alias".into());
@@ -73,8 +73,8 @@ fn spoken_room() -> (Room, Vec<Spot>) {
     (room, all)
 }
 
-fn sorted(store: &FileStore) -> Vec<Spot> {
-    let mut all: Vec<Spot> =
+fn sorted(store: &FileStore) -> Vec<TranscriptPlace> {
+    let mut all: Vec<TranscriptPlace> =
         ["alias", "n", "", "r"].iter().flat_map(|name| store.spots(name).unwrap()).collect();
     all.sort_by_key(|spot| (spot.name.clone(), spot.session != sid("t"), spot.thread.clone()));
     all

@@ -6,7 +6,10 @@ use komado_core::journal::{Chronicle, Close, Ending, Entry, Reply, Usage};
 use komado_core::session::{Counters, Meta, Session, State, StelisConfig};
 use komado_core::thread::Branch;
 use komado_core::{Message, Role, ThreadId};
-use komado_store::{Change, Error, FileStore, Mode, Places, Query, Store, Tree, Which};
+use komado_store::{
+    BranchFilter, BranchTable, Error, FileStore, OpenMode, SessionChange, SessionQuery, Store,
+    TranscriptPlaces,
+};
 use komado_testkit::Book;
 use rusqlite::Connection;
 use std::fs;
@@ -104,9 +107,9 @@ fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
     ] {
         db(&room).execute_batch(change).unwrap();
         let again = open_store(&base);
-        let found = again.sessions(&Query::default()).unwrap();
+        let found = again.sessions(&SessionQuery::default()).unwrap();
         assert_eq!((found.len(), &found[0].meta.config), (1, &meta("s").config));
-        assert_eq!(again.branches(&room.id, Which::All).unwrap(), []);
+        assert_eq!(again.branches(&room.id, BranchFilter::All).unwrap(), []);
         assert_eq!(again.spots("n").unwrap(), []);
         assert!(again.take_findings().is_empty(), "nothing had to be made again");
     }
@@ -126,7 +129,7 @@ fn what_a_session_says_for_its_spawned_threads_is_in_its_row() {
         |row| row.get::<_, String>(0),
     );
     assert_eq!(told.unwrap(), r#"綾 {"enabled":true,"default_window_ratio":0.6}"#);
-    let found = |store: &FileStore| store.sessions(&Query::default()).unwrap().remove(1).meta.config;
+    let found = |store: &FileStore| store.sessions(&SessionQuery::default()).unwrap().remove(1).meta.config;
     assert_eq!(found(&room.elsewhere()), spoken.config);
     room.store.rebuild().unwrap();
     assert_eq!(found(&room.store), spoken.config);
@@ -137,14 +140,14 @@ fn what_a_session_says_for_its_spawned_threads_is_in_its_row() {
 
 /// Says `entry` in a thread and counts it, as whoever runs a session does.
 fn say(room: &Room, book: &mut Book, thread: &ThreadId, id: &str, entry: Entry) {
-    let mut journal = room.store.open_file(&sid(id), thread, Mode::Write).unwrap();
+    let mut journal = room.store.open_file(&sid(id), thread, OpenMode::Write).unwrap();
     let by = Counters::of(&entry);
     play::write(book, &mut journal, entry, 7);
-    room.store.change(&sid(id), &Change::Count { by, at: NOW.into() }).unwrap();
+    room.store.change(&sid(id), &SessionChange::Count { by, at: NOW.into() }).unwrap();
 }
 
 fn enter(room: &Room, id: &str, to: State, why: Option<&str>) {
-    let change = Change::State { to, at: NOW.into(), why: why.map(str::to_owned) };
+    let change = SessionChange::State { to, at: NOW.into(), why: why.map(str::to_owned) };
     room.store.change(&sid(id), &change).unwrap();
 }
 
@@ -209,7 +212,7 @@ fn telling(session: &Session) -> String {
 }
 
 fn rows(store: &FileStore) -> Vec<String> {
-    store.sessions(&Query::default()).unwrap().iter().map(telling).collect()
+    store.sessions(&SessionQuery::default()).unwrap().iter().map(telling).collect()
 }
 
 #[test]
@@ -217,8 +220,11 @@ fn a_table_made_again_says_what_the_live_one_said() {
     let room = busy_room();
     let live = rows(&room.store);
     assert_eq!(live.len(), 7);
-    let back =
-        room.store.sessions(&Query { prefix: Some("back".into()), ..Query::default() }).unwrap().remove(0);
+    let back = room
+        .store
+        .sessions(&SessionQuery { prefix: Some("back".into()), ..SessionQuery::default() })
+        .unwrap()
+        .remove(0);
     assert_eq!(back.status, State::Running);
     assert_eq!(back.counters.total_tokens, 101 + 9 + 1001);
     assert_eq!(room.store.rebuild().unwrap().sessions, 7);
@@ -296,7 +302,7 @@ fn a_table_with_holes_is_made_again_when_asked() {
         file.write_all_at(&[0xa5; 64], at).unwrap();
     }
     let store = open_store(&base);
-    let error = store.sessions(&Query::default()).unwrap_err();
+    let error = store.sessions(&SessionQuery::default()).unwrap_err();
     assert!(matches!(&error, Error::Table(_)) && error.to_string().contains("doctor --rebuild"), "{error}");
     assert_eq!(store.rebuild().unwrap().sessions, 7);
     assert_eq!(rows(&store), live);
@@ -309,7 +315,7 @@ fn a_table_of_a_newer_version_is_left_alone() {
     let base = room.base();
     drop(room.store);
     Connection::open(base.join("tasks.db")).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    let error = open_store(&base).sessions(&Query::default()).unwrap_err();
+    let error = open_store(&base).sessions(&SessionQuery::default()).unwrap_err();
     assert!(
         error.to_string().contains("version 99") && error.to_string().contains("newer komado"),
         "{error}"
@@ -332,9 +338,9 @@ fn a_table_that_another_process_holds_is_waited_for_and_not_put_aside() {
             scope.spawn(|| {
                 assert_eq!(rows(&open_store(&base)), live);
                 let by = Counters { llm_call_count: 1, ..Counters::default() };
-                open_store(&base).change(&sid("s"), &Change::Count { by, at: NOW.into() }).unwrap();
+                open_store(&base).change(&sid("s"), &SessionChange::Count { by, at: NOW.into() }).unwrap();
                 let by = Counters { llm_call_count: 0, ..Counters::default() };
-                open_store(&base).change(&sid("s"), &Change::Count { by, at: NOW.into() }).unwrap();
+                open_store(&base).change(&sid("s"), &SessionChange::Count { by, at: NOW.into() }).unwrap();
             });
             std::thread::sleep(Duration::from_millis(300));
             holder.execute_batch("COMMIT").unwrap();
@@ -354,7 +360,7 @@ fn many_make_the_table_at_once() {
                 scope.spawn(move || open_store(base).create(&meta(&format!("s{n}"))).unwrap());
             }
         });
-        assert_eq!(open_store(dir.path()).sessions(&Query::default()).unwrap().len(), 6);
+        assert_eq!(open_store(dir.path()).sessions(&SessionQuery::default()).unwrap().len(), 6);
     }
 }
 
@@ -387,7 +393,11 @@ fn a_session_taken_from_the_queue_is_not_put_back_by_a_check() {
     enter(&room, "q", State::Running, None);
     room.store.check(&sid("q")).unwrap();
     assert_eq!(room.store.take_findings(), [""; 0]);
-    let row = room.store.sessions(&Query { prefix: Some("q".into()), ..Query::default() }).unwrap().remove(0);
+    let row = room
+        .store
+        .sessions(&SessionQuery { prefix: Some("q".into()), ..SessionQuery::default() })
+        .unwrap()
+        .remove(0);
     assert_eq!((row.status, row.started_at.as_deref()), (State::Running, Some(NOW)));
 }
 
@@ -403,8 +413,11 @@ fn a_session_that_cannot_be_read_hinders_no_other() {
     assert!(told.iter().any(|f| f.starts_with("session done cannot be read: ")));
     for id in ["bad", "out"] {
         assert!(told.contains(&format!("session {id}: metadata.json cannot be read")));
-        let row =
-            room.store.sessions(&Query { prefix: Some(id.into()), ..Query::default() }).unwrap().remove(0);
+        let row = room
+            .store
+            .sessions(&SessionQuery { prefix: Some(id.into()), ..SessionQuery::default() })
+            .unwrap()
+            .remove(0);
         assert_eq!((row.counters.tool_call_count, row.status.is_ended()), (1, true));
     }
 }
@@ -433,12 +446,12 @@ fn paid_room() -> (Room, Counters) {
 }
 
 fn thread_row(room: &Room, name: &str) -> Branch {
-    let journal = room.store.open_file(&room.id, &sid_thread(name), Mode::Read).unwrap();
+    let journal = room.store.open_file(&room.id, &sid_thread(name), OpenMode::Read).unwrap();
     komado_core::thread::branch(komado_store::Journal::header(&journal), &journal).unwrap()
 }
 
 fn counters(store: &FileStore) -> Counters {
-    store.sessions(&Query::default()).unwrap().remove(0).counters
+    store.sessions(&SessionQuery::default()).unwrap().remove(0).counters
 }
 
 #[test]
@@ -487,7 +500,7 @@ fn what_cannot_be_read_any_more_was_counted_when_it_could_be() {
 fn who_has_little_patience_is_refused_soon_and_then_at_once() {
     let room = Room::new();
     let by = Counters { llm_call_count: 1, ..Counters::default() };
-    let count = || room.store.change(&sid("s"), &Change::Count { by, at: NOW.into() });
+    let count = || room.store.change(&sid("s"), &SessionChange::Count { by, at: NOW.into() });
     count().unwrap();
     let holder = db(&room);
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -522,12 +535,13 @@ fn what_a_writer_has_not_told_yet_is_left_to_it() {
     play::write(&mut book, &mut journal, said(Role::User, "go"), 10);
     play::write(&mut book, &mut journal, reply(100), 10);
     let other = room.elsewhere();
-    let calls =
-        |store: &FileStore| store.sessions(&Query::default()).unwrap().remove(0).counters.llm_call_count;
+    let calls = |store: &FileStore| {
+        store.sessions(&SessionQuery::default()).unwrap().remove(0).counters.llm_call_count
+    };
     other.check(&sid("s")).unwrap();
     assert_eq!(calls(&other), 0, "it will count when it is done");
     let by = Counters { llm_call_count: 1, total_tokens: 101, ..Counters::default() };
-    room.store.change(&sid("s"), &Change::Count { by, at: NOW.into() }).unwrap();
+    room.store.change(&sid("s"), &SessionChange::Count { by, at: NOW.into() }).unwrap();
     drop(journal);
     other.check(&sid("s")).unwrap();
     assert_eq!((calls(&other), other.take_findings().len()), (1, 0));

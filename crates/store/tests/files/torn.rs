@@ -4,7 +4,7 @@ use crate::files::dice::Dice;
 use crate::files::play::said;
 use crate::files::room::{Room, same};
 use komado_core::Role;
-use komado_store::{Error, FileStore, Journal, Mode, Note, Store};
+use komado_store::{Error, FileStore, Journal, JournalRepair, OpenMode, Store};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +34,7 @@ fn a_last_line_cut_anywhere_is_taken_off_and_told() {
         spoil(&path, &whole, keep, b"");
         fs::write(room.path("index"), &index).unwrap();
         let journal = room.write();
-        assert_eq!(journal.notes(), [Note::Torn { bytes: (keep - start) as u64 }], "cut at {keep}");
+        assert_eq!(journal.notes(), [JournalRepair::Torn { bytes: (keep - start) as u64 }], "cut at {keep}");
         same(&journal, &before);
         drop(journal);
         assert_eq!(fs::read(&path).unwrap(), whole[..start], "cut at {keep}");
@@ -45,7 +45,8 @@ fn a_last_line_cut_anywhere_is_taken_off_and_told() {
         spoil(&path, &whole, keep, b"");
         fs::remove_file(room.path("index")).unwrap();
         let journal = room.write();
-        let notes = [Note::Torn { bytes: (keep - start) as u64 }, Note::Reindexed { entries: 6 }];
+        let notes =
+            [JournalRepair::Torn { bytes: (keep - start) as u64 }, JournalRepair::Reindexed { entries: 6 }];
         assert_eq!(journal.notes(), notes);
         same(&journal, &before);
     }
@@ -75,7 +76,7 @@ fn a_reader_cuts_it_off_when_nobody_writes_and_tells_once() {
     file.write_all(b"{\"seq\":7,\"ro").unwrap();
     same(&room.read(), &room.book);
     same(
-        &room.elsewhere().open_file(&room.id, &komado_core::ThreadId::root(), Mode::Read).unwrap(),
+        &room.elsewhere().open_file(&room.id, &komado_core::ThreadId::root(), OpenMode::Read).unwrap(),
         &room.book,
     );
     assert_eq!(fs::metadata(&path).unwrap().len(), whole.len() as u64 + 12);
@@ -101,7 +102,7 @@ fn holes_of_zeros_at_the_end_are_cut_off_too() {
     ] {
         spoil(&path, &whole, whole.len(), end);
         let journal = room.write();
-        assert_eq!(journal.notes(), [Note::Torn { bytes: end.len() as u64 }]);
+        assert_eq!(journal.notes(), [JournalRepair::Torn { bytes: end.len() as u64 }]);
         same(&journal, &room.book);
         drop(journal);
         assert_eq!(fs::read(&path).unwrap(), whole);
@@ -120,7 +121,7 @@ fn a_whole_last_line_that_cannot_be_read_is_never_cut() {
         ("half a line\"}\n", "not a JSON object"),
     ] {
         spoil(&path, &whole, whole.len(), line.as_bytes());
-        for mode in [Mode::Write, Mode::Read, Mode::Amend] {
+        for mode in [OpenMode::Write, OpenMode::Read, OpenMode::Amend] {
             let error = room.open(mode).err().unwrap();
             assert!(matches!(&error, Error::Damaged { .. }));
             let text = error.to_string();
@@ -143,7 +144,7 @@ fn garbage_in_the_middle_is_named_by_file_line_and_byte() {
         bytes.splice(start..start + garbage.len(), garbage.iter().copied());
         fs::write(&path, &bytes).unwrap();
         let _ = fs::remove_file(room.path("index"));
-        for mode in [Mode::Read, Mode::Write] {
+        for mode in [OpenMode::Read, OpenMode::Write] {
             let text = room.open(mode).err().unwrap().to_string();
             let place = format!("{} line {line} (byte {start}) is damaged: ", path.display());
             assert!(text.starts_with(&place), "{text}\n{place}");
@@ -177,7 +178,7 @@ fn a_header_that_is_none_or_from_the_future_is_told() {
         ("\u{0}\u{0}\u{0}\n", "not a journal header"),
     ] {
         fs::write(&path, text).unwrap();
-        for mode in [Mode::Read, Mode::Write] {
+        for mode in [OpenMode::Read, OpenMode::Write] {
             let error = room.open(mode).err().unwrap();
             assert!(matches!(&error, Error::Header { .. }));
             let told = error.to_string();
@@ -215,7 +216,7 @@ fn whatever_is_in_the_files_opening_them_never_panics() {
             let _ = fs::remove_file(&paths[1]);
         }
         let run = AssertUnwindSafe(|| {
-            for mode in [Mode::Read, Mode::Write] {
+            for mode in [OpenMode::Read, OpenMode::Write] {
                 let Ok(mut journal) = room.open(mode) else { continue };
                 opened += 1;
                 let last = Journal::last(&journal);

@@ -4,9 +4,11 @@ use crate::files::play::{self, NOW, said};
 use crate::files::room::{Line, Room, meta, open_store, spoil, tid};
 use komado_core::journal::{Anchor, Chronicle, Close, Ending, Entry};
 use komado_core::session::State;
-use komado_core::thread::{Branch, Header, Status};
+use komado_core::thread::{Branch, Header, ThreadStatus};
 use komado_core::{Role, Seq};
-use komado_store::{Change, FileStore, Mail, Mode, Query, Store, Tree, Which};
+use komado_store::{
+    BranchFilter, BranchTable, FileStore, OpenMode, SessionChange, SessionQuery, Store, ThreadMail,
+};
 use komado_testkit::Book;
 use rusqlite::Connection;
 use std::fs;
@@ -44,7 +46,7 @@ fn row(room: &Room, thread: &str, parent: &str, depth: u32) -> Branch {
         parent: Some(tid(parent)),
         depth,
         window_ratio: 0.8,
-        status: Status::Active,
+        status: ThreadStatus::Active,
         label: Some("調査".into()),
         chronicle_summary: None,
         held_by: None,
@@ -56,7 +58,7 @@ fn row(room: &Room, thread: &str, parent: &str, depth: u32) -> Branch {
 
 /// The journal of a thread, open to write, and its book.
 fn say(room: &Room, (thread, book): &mut (String, Book), entry: Entry) -> Seq {
-    let mut journal = room.store.open_file(&room.id, &tid(thread), Mode::Write).unwrap();
+    let mut journal = room.store.open_file(&room.id, &tid(thread), OpenMode::Write).unwrap();
     play::write(book, &mut journal, entry, 9)
 }
 
@@ -108,11 +110,11 @@ fn a_root_has_its_row_with_its_first_child_and_follows_its_session() {
     assert_eq!(asked(&db(&room), rows), all);
     assert_eq!(asked(&db(&room), "SELECT \"table\" FROM pragma_foreign_key_check"), Vec::<String>::new());
     let names: Vec<_> =
-        room.store.branches(&room.id, Which::All).unwrap().into_iter().map(|b| b.thread).collect();
+        room.store.branches(&room.id, BranchFilter::All).unwrap().into_iter().map(|b| b.thread).collect();
     assert_eq!(names, [tid("stelis_1"), tid("stelis_1_1")], "a root is nobody's child");
     // One of which nothing else is known keeps nobody from being put.
     room.store.put_branch(&row(&room, "lost", "nobody", 4)).unwrap();
-    assert_eq!(room.store.branches(&room.id, Which::All).unwrap().len(), 3);
+    assert_eq!(room.store.branches(&room.id, BranchFilter::All).unwrap().len(), 3);
     room.store.drop_branch(&room.id, &tid("lost")).unwrap();
     for (to, status) in [
         (State::Paused, "paused -"),
@@ -120,7 +122,7 @@ fn a_root_has_its_row_with_its_first_child_and_follows_its_session() {
         (State::Completed, "completed 2024-01-15T10:30:00Z"),
         (State::Failed, "aborted 2024-01-15T10:30:00Z"),
     ] {
-        room.store.change(&room.id, &Change::State { to, at: NOW.into(), why: None }).unwrap();
+        room.store.change(&room.id, &SessionChange::State { to, at: NOW.into(), why: None }).unwrap();
         assert_eq!(asked(&db(&room), rows)[0], format!("s/root - 0 1.0 {status}"));
         assert_eq!(asked(&db(&room), rows)[1..], all[1..], "the others go their own way");
     }
@@ -151,21 +153,21 @@ fn grown() -> (Room, Line) {
         room.store.put_branch(&Branch { told: true, ..row(&room, thread, parent, depth) }).unwrap();
     }
     let mut row = row(&room, "stelis_2", "root", 1);
-    (row.told, row.status, row.completed_at) = (true, Status::Completed, Some(NOW.into()));
+    (row.told, row.status, row.completed_at) = (true, ThreadStatus::Completed, Some(NOW.into()));
     row.chronicle_summary = Some("calculator_v2 を作った".into());
     room.store.put_branch(&row).unwrap();
     let ended = self::row(&room, "stelis_1_1", "stelis_1", 2);
-    let ended = Branch { told: true, status: Status::Aborted, completed_at: Some(NOW.into()), ..ended };
+    let ended = Branch { told: true, status: ThreadStatus::Aborted, completed_at: Some(NOW.into()), ..ended };
     room.store.put_branch(&ended).unwrap();
     for (to, seq) in [("stelis_1_1", 4), ("stelis_2", 5), ("gone", 6)] {
-        room.store.post(&room.id, &tid(to), &Mail { from: tid("stelis_1"), seq }).unwrap();
+        room.store.post(&room.id, &tid(to), &ThreadMail { from: tid("stelis_1"), seq }).unwrap();
     }
     (room, line)
 }
 
 /// All that the table says, whoever was told of it.
 fn says(room: &Room, store: &FileStore) -> Vec<String> {
-    let rows = store.branches(&room.id, Which::All).unwrap();
+    let rows = store.branches(&room.id, BranchFilter::All).unwrap();
     let rows = rows.into_iter().map(|row| format!("{:?}", Branch { told: false, ..row }));
     let mail = ["root", "stelis_1", "stelis_1_1", "stelis_2", "gone"];
     rows.chain(mail.map(|to| format!("{to}: {:?}", store.mail(&room.id, &tid(to)).unwrap()))).collect()
@@ -177,7 +179,7 @@ fn rows_and_words_that_wait_outlive_the_process() {
     let live = says(&room, &room.store);
     assert_eq!(live.len(), 3 + 5);
     assert_eq!(says(&room, &room.elsewhere()), live);
-    assert_eq!(room.elsewhere().branches(&room.id, Which::Unsettled).unwrap(), []);
+    assert_eq!(room.elsewhere().branches(&room.id, BranchFilter::Unsettled).unwrap(), []);
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn a_lost_table_is_made_again_from_the_journals_and_the_next_to_open_looks_at_ev
     lose_table(&room);
     let store = open_store(&room.base());
     assert_eq!(says(&room, &store), live);
-    assert_eq!(store.branches(&room.id, Which::Unsettled).unwrap().len(), 3);
+    assert_eq!(store.branches(&room.id, BranchFilter::Unsettled).unwrap().len(), 3);
     assert_eq!(told(&store), ["tasks.db was missing; made again with 1 sessions"]);
     assert_eq!(asked(&db(&room), "SELECT thread_id || told FROM stelis_threads WHERE depth = 0"), root);
     // What nobody says any more goes; what somebody is about to say stays.
@@ -203,7 +205,7 @@ fn a_lost_table_is_made_again_from_the_journals_and_the_next_to_open_looks_at_ev
     assert_eq!(says(&room, &store).len(), live.len() + 1);
     // A row with a word in it that is none.
     db(&room).execute_batch("UPDATE stelis_threads SET status = '進行中' WHERE thread = 'stelis_1'").unwrap();
-    let why = store.branches(&room.id, Which::All).unwrap_err().to_string();
+    let why = store.branches(&room.id, BranchFilter::All).unwrap_err().to_string();
     assert!(why.contains("進行中") && why.contains("doctor --rebuild"), "{why}");
     store.rebuild().unwrap();
     assert_eq!(says(&room, &store), live);
@@ -215,7 +217,7 @@ fn a_check_tells_what_the_table_said_and_puts_it_right() {
     let live = says(&room, &room.store);
     room.store.check(&room.id).unwrap();
     assert_eq!(told(&room.store), Vec::<String>::new());
-    assert_eq!(room.store.branches(&room.id, Which::Unsettled).unwrap(), [], "nobody is told anew");
+    assert_eq!(room.store.branches(&room.id, BranchFilter::Unsettled).unwrap(), [], "nobody is told anew");
     let spoil = "PRAGMA foreign_keys = OFF; UPDATE stelis_threads SET depth = 7 WHERE thread = 'stelis_1'; DELETE FROM stelis_threads WHERE \
                  thread IN ('stelis_2', 'root'); DELETE FROM stelis_mail WHERE to_thread = 'stelis_1_1'; \
                  INSERT INTO stelis_mail VALUES ('s', 'stelis_2', 'stelis_1', 3)";
@@ -249,7 +251,7 @@ fn words_of_a_chronicle_that_were_taken_out_are_nowhere_in_the_table() {
         bytes.windows(word.len()).any(|at| at == word.as_bytes())
     };
     assert!(found("calculator_v2"));
-    let mut row = room.store.branches(&room.id, Which::All).unwrap().remove(1);
+    let mut row = room.store.branches(&room.id, BranchFilter::All).unwrap().remove(1);
     row.chronicle_summary = Some("[redacted] を作った".into());
     room.store.put_branch(&row).unwrap();
     assert!(!found("calculator_v2") && found("[redacted]"));
@@ -289,19 +291,19 @@ fn a_thread_that_cannot_be_read_is_told_and_locks_nobody_out() {
         let (room, _) = hurt(case);
         lose_table(&room);
         let store = open_store(&room.base());
-        let found = store.sessions(&Query::default()).unwrap();
+        let found = store.sessions(&SessionQuery::default()).unwrap();
         assert_eq!(found.iter().map(|s| s.meta.uuid.as_str()).collect::<Vec<_>>(), ["s", "t"], "{case:?}");
         let told = told(&store);
         let begin = format!("s/{}: not all of it can be read: s/{0}@", case.0);
         assert!(told[0].starts_with(&begin), "{case:?}: {told:?}");
         assert_eq!(told[told.len() - 1], "tasks.db was missing; made again with 2 sessions");
-        let rows = store.branches(&room.id, Which::All).unwrap();
+        let rows = store.branches(&room.id, BranchFilter::All).unwrap();
         let names: Vec<_> = rows.iter().map(|row| (row.thread.as_str(), row.depth)).collect();
         assert_eq!(names, [("stelis_1", 1), ("stelis_2", 1), ("stelis_1_1", 2)], "{case:?}");
         // What of it can be read counts: a thread that has ended is not taken for an open one.
-        assert_eq!(rows[1].status, Status::Completed, "{case:?}");
+        assert_eq!(rows[1].status, ThreadStatus::Completed, "{case:?}");
         for name in ["root", "stelis_1", "stelis_1_1", "stelis_2"] {
-            drop(store.open_file(&room.id, &tid(name), Mode::Write).unwrap());
+            drop(store.open_file(&room.id, &tid(name), OpenMode::Write).unwrap());
         }
     }
 }
@@ -331,12 +333,12 @@ fn a_thread_that_cannot_be_opened_is_told_and_has_its_row() {
     fs::remove_file(room.path("threads/stelis_1/index")).unwrap();
     lose_table(&room);
     let store = open_store(&room.base());
-    let rows = store.branches(&room.id, Which::All).unwrap();
+    let rows = store.branches(&room.id, BranchFilter::All).unwrap();
     assert_eq!(rows.iter().map(|row| row.depth).collect::<Vec<_>>(), [1, 1, 2]);
     let lost = Branch { window_ratio: 1.0, ..row(&room, "stelis_1", "root", 1) };
     assert!(rows.contains(&lost), "{rows:?}");
     assert!(told(&store)[0].starts_with("s/stelis_1: not all of it can be read: "));
-    assert_eq!(store.sessions(&Query::default()).unwrap().len(), 2);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap().len(), 2);
 }
 
 #[test]
@@ -366,7 +368,7 @@ fn an_anchor_that_leads_nowhere_is_told_and_has_a_row_for_who_ends_it() {
                 "{told:?}"
             );
         }
-        assert_eq!(store.branches(&room.id, Which::Unsettled).unwrap(), std::slice::from_ref(&never));
+        assert_eq!(store.branches(&room.id, BranchFilter::Unsettled).unwrap(), std::slice::from_ref(&never));
     }
 }
 
@@ -391,10 +393,10 @@ fn threads_without_a_parent_or_in_a_circle_are_told_and_keep_nobody_from_opening
     fs::remove_dir_all(room.path("threads/stelis_1")).unwrap();
     lose_table(&room);
     let store = open_store(&room.base());
-    assert_eq!(store.branches(&room.id, Which::All).unwrap().len(), 3);
+    assert_eq!(store.branches(&room.id, BranchFilter::All).unwrap().len(), 3);
     assert_eq!(store.threads(&room.id).unwrap().len(), 4);
     for name in ["x", "y", "stelis_1_1"] {
-        drop(store.open_file(&room.id, &tid(name), Mode::Write).unwrap());
+        drop(store.open_file(&room.id, &tid(name), OpenMode::Write).unwrap());
     }
     store.take_findings();
     store.check(&room.id).unwrap();

@@ -1,10 +1,10 @@
 //! What is written: entry `n` of a session follows from the session and `n` alone, so that whoever reads knows what is due.
 
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, encode};
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Message, Role, Seq, SessionId};
-use komado_store::{Row, Store};
+use komado_store::{JournalRow, Store};
 use komado_testkit::Book;
 
 /// When everything here happens.
@@ -22,7 +22,7 @@ impl Conversation {
     }
 
     /// Entry `n`.
-    pub(crate) fn row(&mut self, n: Seq) -> Row {
+    pub(crate) fn row(&mut self, n: Seq) -> JournalRow {
         for next in self.book.view().last() + 1..=n {
             let filler = "窓 window ".repeat(next as usize * 7 % 40);
             let text = format!("{} entry {next} {filler}", self.session);
@@ -31,7 +31,7 @@ impl Conversation {
         }
         let record = self.book.records().nth(n as usize - 1).unwrap();
         let Ok(head) = self.book.rows().head(n);
-        Row { line: encode(record), head }
+        JournalRow { line: encode(record), head }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::killed::conversation::{Conversation, number, sid};
 use komado_core::{Seq, ThreadId, View};
-use komado_store::{Journal, Mode, Store};
+use komado_store::{Journal, OpenMode, Store};
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Verdict {
     /// Reads one session; gives how many entries it has.
     fn read(&mut self, store: &dyn Store, session: &str, acknowledged: Vec<Seq>) -> Seq {
         let id = sid(session);
-        let opened = store.open(&id, &ThreadId::root(), Mode::Read);
+        let opened = store.open(&id, &ThreadId::root(), OpenMode::Read);
         let Ok(journal) = opened.inspect_err(|error| eprintln!("{session}: {error}")) else {
             self.unreadable += 1;
             self.lost += acknowledged.len();

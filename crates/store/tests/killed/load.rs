@@ -3,7 +3,7 @@
 use crate::killed::conversation::{Conversation, sid};
 use crate::killed::ledger::Ledger;
 use komado_core::{Seq, ThreadId};
-use komado_store::{Error, Mode, Store};
+use komado_store::{Error, OpenMode, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::JoinHandle;
@@ -35,7 +35,7 @@ fn write_on(
     stop: &AtomicBool,
     told: &mut dyn FnMut(Seq),
 ) -> Result<(), Error> {
-    let mut journal = store.open(&sid(session), &ThreadId::root(), Mode::Write)?;
+    let mut journal = store.open(&sid(session), &ThreadId::root(), OpenMode::Write)?;
     while !stop.load(SeqCst) {
         let last = journal.last();
         journal.append(last, &[conversation.row(last + 1)])?;

@@ -16,7 +16,7 @@ mod proxy;
 use crate::servers;
 
 use dice::Dice;
-use komado_store::{Connecting, Holder, Store, connect};
+use komado_store::{ConnectOptions, Holder, Store, connect};
 use ledger::Ledger;
 use load::Load;
 use processes::Process;
@@ -43,7 +43,7 @@ pub(crate) fn holder(program: &str) -> Holder {
 }
 
 fn server_store(url: &str) -> Arc<dyn Store> {
-    let mut how = Connecting::new(holder("a writer"));
+    let mut how = ConnectOptions::new(holder("a writer"));
     (how.patience, how.lease, how.connections) = (Duration::from_secs(5), Duration::from_secs(2), 8);
     connect(url, &how).unwrap()
 }

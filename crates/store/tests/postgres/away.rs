@@ -4,13 +4,13 @@ use super::servers::{Kind, Server};
 use super::{fresh, how, lines, make, open, root, talk};
 use crate::postgres::servers::proxy::Proxy;
 use komado_core::Role;
-use komado_store::{Error, Mode, PostgresStore, Query, Row, Store};
+use komado_store::{Error, JournalRow, OpenMode, PostgresStore, SessionQuery, Store};
 use komado_testkit::Book;
 use std::time::{Duration, Instant};
 use talk::said;
 
 /// Something new to say in the book; as rows.
-fn next(book: &mut Book, text: &str) -> (u32, Vec<Row>) {
+fn next(book: &mut Book, text: &str) -> (u32, Vec<JournalRow>) {
     let seq = book.push(said(Role::User, text), 1, talk::NOW).unwrap();
     (seq - 1, talk::rows(book, seq - 1))
 }
@@ -25,7 +25,7 @@ fn an_append_whose_request_or_answer_is_lost_is_there_once() {
     let proxy = Proxy::before(&url);
     let (store, direct) = (open(&proxy.url), open(&url));
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     for n in 0..12 {
         match n % 3 {
             1 => proxy.lose_the_request(),
@@ -44,7 +44,7 @@ fn a_server_that_is_killed_in_mid_append_and_comes_back_has_each_entry_once() {
     let server = Server::start(Kind::Postgres, &[]);
     let store = PostgresStore::open(&server.url, &how("the tests", 30_000, 60_000)).unwrap();
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     std::thread::scope(|scope| {
         let killing = scope.spawn(|| {
             for _ in 0..2 {
@@ -67,7 +67,7 @@ fn what_was_given_up_while_the_server_was_away_is_settled_by_the_next_append() {
     let server = Server::start(Kind::Postgres, &["-c", "fsync=off"]);
     let store = PostgresStore::open(&server.url, &how("the tests", 5_000, 60_000)).unwrap();
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     let (after, rows) = next(&mut book, "先");
     writer.append(after, &rows).unwrap();
 
@@ -77,7 +77,7 @@ fn what_was_given_up_while_the_server_was_away_is_settled_by_the_next_append() {
     let error = writer.append(after, &rows).unwrap_err();
     assert!(error.is_away() && error.to_string().contains("127.0.0.1:"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(30), "it waits no longer than it is told to");
-    assert!(store.sessions(&Query::default()).unwrap_err().is_away());
+    assert!(store.sessions(&SessionQuery::default()).unwrap_err().is_away());
     server.tell("thaw");
     // Whether the frozen one was done by now or not: it is there once.
     while let Err(error) = writer.append(after, &rows) {
@@ -100,7 +100,7 @@ fn other_lines_than_those_that_were_given_up_are_not_taken_for_them() {
     let direct = PostgresStore::open(&server.url, &patient).unwrap();
     let store = PostgresStore::open(&server.url, &hasty).unwrap();
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     let (after, rows) = next(&mut book, "一");
     writer.append(after, &rows).unwrap();
     let (_, given_up) = next(&mut book.fork(1), "凍る");
@@ -109,7 +109,7 @@ fn other_lines_than_those_that_were_given_up_are_not_taken_for_them() {
     let is_there = || {
         (0..60).any(|_| {
             std::thread::sleep(Duration::from_millis(50));
-            root(&direct, &id, Mode::Read).last() == 2
+            root(&direct, &id, OpenMode::Read).last() == 2
         })
     };
     loop {

@@ -12,7 +12,7 @@ mod talk;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_store::{Connecting, Holder, Journal, Mode, PostgresStore, Store};
+use komado_store::{ConnectOptions, Holder, Journal, OpenMode, PostgresStore, Store};
 use servers::{Kind, Server};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,11 +25,11 @@ fn fresh() -> String {
 }
 
 /// How a process called `program` connects, which waits `patience` and whose leases last `lease`.
-fn how(program: &str, patience: u64, lease: u64) -> Connecting {
+fn how(program: &str, patience: u64, lease: u64) -> ConnectOptions {
     let holder =
         Holder { pid: std::process::id(), host: "窓".into(), program: program.into(), since: "now".into() };
     let (patience, lease) = (Duration::from_millis(patience), Duration::from_millis(lease));
-    Connecting { patience, lease, connections: 4, ..Connecting::new(holder) }
+    ConnectOptions { patience, lease, connections: 4, ..ConnectOptions::new(holder) }
 }
 
 fn open(url: &str) -> PostgresStore {
@@ -56,13 +56,13 @@ fn make(store: &PostgresStore, id: &str) -> SessionId {
     sid(id)
 }
 
-fn root(store: &PostgresStore, id: &SessionId, mode: Mode) -> Box<dyn Journal> {
+fn root(store: &PostgresStore, id: &SessionId, mode: OpenMode) -> Box<dyn Journal> {
     store.open(id, &ThreadId::root(), mode).unwrap()
 }
 
 /// Every line of the first thread.
 fn lines(store: &PostgresStore, id: &SessionId) -> Vec<Vec<u8>> {
-    let journal = root(store, id, Mode::Read);
+    let journal = root(store, id, OpenMode::Read);
     (1..=journal.last()).map(|seq| journal.line(seq).unwrap()).collect()
 }
 

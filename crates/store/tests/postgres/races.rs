@@ -1,7 +1,7 @@
 //! Two who change the same session at the same moment, one of them in a transaction held open by hand.
 
 use super::{fresh, how, make, open, root, sql};
-use komado_store::{Blobs, Error, Mode, PostgresStore, Store};
+use komado_store::{Blobs, Error, OpenMode, PostgresStore, Store};
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -38,7 +38,7 @@ fn a_shelf_is_cleared_of_what_a_filling_under_way_puts_in() {
     let url = fresh();
     let store = open(&url);
     let id = make(&store, "s");
-    let mut shelf = store.shelf(&id).unwrap();
+    let mut shelf = store.search_index(&id).unwrap();
     let filling = "SELECT 1 FROM shelves FOR UPDATE; \
         INSERT INTO shelf_posts SELECT session, 'secret', 1, '{1}', '{1}' FROM shelves; \
         INSERT INTO shelf_threads SELECT session, 'root', 1, 0 FROM shelves";
@@ -77,7 +77,7 @@ fn who_looks_for_the_writer_of_a_session_takes_nothing() {
     let id = make(&here, "s");
     assert_eq!(there.writer(&id).unwrap(), None);
     assert_eq!(sql(&url, "SELECT token FROM leases"), [[Some("0".to_owned())]]);
-    let writer = root(&here, &id, Mode::Write);
+    let writer = root(&here, &id, OpenMode::Write);
     assert_eq!(there.writer(&id).unwrap().unwrap().program, "the tests");
     drop(writer);
     assert_eq!(there.writer(&id).unwrap(), None);
@@ -87,7 +87,7 @@ fn who_looks_for_the_writer_of_a_session_takes_nothing() {
 fn a_lease_that_somebody_has_locked_does_not_keep_others_from_being_renewed() {
     let url = fresh();
     let store = PostgresStore::open(&url, &how("holder", 10_000, 900)).unwrap();
-    let writers = ["a", "b"].map(|id| root(&store, &make(&store, id), Mode::Write));
+    let writers = ["a", "b"].map(|id| root(&store, &make(&store, id), OpenMode::Write));
     let expires = || sql(&url, "SELECT expires FROM leases ORDER BY session DESC LIMIT 1");
     let renewed = || {
         let before = expires();

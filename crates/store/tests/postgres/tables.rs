@@ -3,7 +3,7 @@
 use super::{fresh, how, make, open, root, sql, talk};
 use komado_core::Role;
 use komado_core::journal::{Entry, Record, encode};
-use komado_store::{Error, Heard, Mode, PostgresStore, Pulse, Store, Watch};
+use komado_store::{Error, OpenMode, PostgresStore, Store, StoreFigures, WatchEvent, WatchStore};
 use komado_testkit::Book;
 use std::time::Duration;
 use talk::{NOW, said};
@@ -17,7 +17,7 @@ fn ten_who_start_at_once_make_the_tables_once() {
             scope.spawn(move || make(&open(url), &format!("s{n}")));
         }
     });
-    assert_eq!(open(&url).sessions(&komado_store::Query::default()).unwrap().len(), 10);
+    assert_eq!(open(&url).sessions(&komado_store::SessionQuery::default()).unwrap().len(), 10);
     assert_eq!(sql(&url, "SELECT version FROM komado_schema"), [[Some("3".to_owned())]]);
 }
 
@@ -37,7 +37,7 @@ fn conversations_are_read_by_sql_and_what_was_taken_out_is_not() {
     let url = fresh();
     let store = open(&url);
     let id = make(&store, "session_an");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     for (role, text) in [
         (Role::System, "あなたは窓です"),
         (Role::User, "秘密は 4711 です"),
@@ -81,13 +81,14 @@ fn what_another_process_writes_is_heard() {
     let mut watcher = here.watch().unwrap();
     talk::write(
         &mut Book::default(),
-        &mut *root(&there, &id, Mode::Write),
+        &mut *root(&there, &id, OpenMode::Write),
         said(Role::User, "聞こえる？"),
         1,
     );
-    let heard = std::iter::repeat_with(|| watcher.next(Duration::from_secs(5)).unwrap())
-        .find(|heard| matches!(heard, Heard::News(news) if news.last == 1) || *heard == Heard::Quiet);
-    assert!(matches!(heard, Some(Heard::News(news)) if news.session == id), "nothing was heard");
+    let heard = std::iter::repeat_with(|| watcher.next(Duration::from_secs(5)).unwrap()).find(|heard| {
+        matches!(heard, WatchEvent::News(news) if news.last == 1) || *heard == WatchEvent::Quiet
+    });
+    assert!(matches!(heard, Some(WatchEvent::News(news)) if news.session == id), "nothing was heard");
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_store_tells_how_durable_it_is() {
     assert!(!vitals.may_lose && vitals.durability.contains("synchronous_commit is on"), "{vitals:?}");
     assert_eq!((vitals.kind, vitals.sessions, vitals.leases), ("postgres", Some(0), Some(0)));
     let id = make(&store, "s");
-    let writer = root(&store, &id, Mode::Write);
+    let writer = root(&store, &id, OpenMode::Write);
     let vitals = store.vitals().unwrap();
     assert_eq!((vitals.sessions, vitals.leases), (Some(1), Some(1)));
     drop(writer);
@@ -109,14 +110,14 @@ fn a_batch_of_any_size_is_one_append() {
     let url = fresh();
     let store = open(&url);
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     for n in 0..5_000 {
         let long = if n % 1000 == 0 { "長い話。".repeat(200_000) } else { format!("{n}番") };
         book.push(said(Role::User, &long), 1, NOW).unwrap();
     }
     let rows = talk::rows(&book, 0);
     writer.append(0, &rows).unwrap();
-    let reader = root(&store, &id, Mode::Read);
+    let reader = root(&store, &id, OpenMode::Read);
     assert_eq!(reader.last(), 5_000);
     for seq in (1..=5_000).step_by(499).chain([1, 5_000]) {
         assert_eq!(reader.line(seq).unwrap(), rows[seq as usize - 1].line);
@@ -130,7 +131,7 @@ fn an_entry_of_another_kind_is_no_conversation() {
     let url = fresh();
     let store = open(&url);
     let id = make(&store, "s");
-    let (mut book, mut writer) = (Book::default(), root(&store, &id, Mode::Write));
+    let (mut book, mut writer) = (Book::default(), root(&store, &id, OpenMode::Write));
     talk::write(&mut book, &mut *writer, said(Role::User, "一"), 1);
     talk::write(&mut book, &mut *writer, Entry::Rewind { to: 0 }, 0);
     assert_eq!(sql(&url, "SELECT count(*) FROM conversations"), [[Some("1".to_owned())]]);

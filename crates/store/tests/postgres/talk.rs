@@ -1,9 +1,9 @@
 //! Something to say, in a book and in a journal.
 
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, encode};
 use komado_core::{Message, Record, Role, Seq};
-use komado_store::{Journal, Row};
+use komado_store::{Journal, JournalRow};
 use komado_testkit::Book;
 
 /// When everything here is said.
@@ -15,10 +15,10 @@ pub(crate) fn said(role: Role, text: &str) -> Entry {
 }
 
 /// The rows of a book after entry `after`, as they go into a store.
-pub(crate) fn rows(book: &Book, after: Seq) -> Vec<Row> {
+pub(crate) fn rows(book: &Book, after: Seq) -> Vec<JournalRow> {
     let row = |record: &Record| {
         let Ok(head) = book.rows().head(record.seq);
-        Row { line: encode(record), head }
+        JournalRow { line: encode(record), head }
     };
     book.records().skip(after as usize).map(row).collect()
 }

@@ -6,7 +6,8 @@ use crate::redis::servers::proxy::Proxy;
 use komado_core::session::{Counters, State};
 use komado_core::{SessionId, ThreadId};
 use komado_store::{
-    Blobs, Change, Error, Job, Mode, Places, Pulse, Query, Queue, RedisStore, Spot, Store, Watch,
+    Blobs, Error, Job, OpenMode, Queue, RedisStore, SessionChange, SessionQuery, Store, StoreFigures,
+    TranscriptPlace, TranscriptPlaces, WatchStore,
 };
 use std::io::Read;
 use std::sync::Barrier;
@@ -70,10 +71,10 @@ fn a_session_that_is_made_while_somebody_lists_is_listed_from_then_on() {
     erase("{listed:s}");
     let made = quick.clone();
     proxy.delay_an_answer(1, move || drop(make(&made, "s")));
-    slow.sessions(&Query::default()).unwrap();
+    slow.sessions(&SessionQuery::default()).unwrap();
     assert!(proxy.is_done());
     for user in [None, Some("安".to_owned())] {
-        assert_eq!(quick.sessions(&Query { user, ..Query::default() }).unwrap().len(), 1);
+        assert_eq!(quick.sessions(&SessionQuery { user, ..SessionQuery::default() }).unwrap().len(), 1);
     }
     assert_eq!(slow.vitals().unwrap().expired, Some(0));
 }
@@ -81,7 +82,7 @@ fn a_session_that_is_made_while_somebody_lists_is_listed_from_then_on() {
 #[test]
 fn the_index_of_users_forgets_what_ended_by_itself() {
     let (_, store, _) = both("users");
-    let of_ann = Query { user: Some("安".into()), ..Query::default() };
+    let of_ann = SessionQuery { user: Some("安".into()), ..SessionQuery::default() };
     let asks: [&dyn Fn(); 2] =
         [&|| drop(store.vitals().unwrap()), &|| drop(store.sessions(&of_ann).unwrap())];
     for ask in asks {
@@ -99,9 +100,13 @@ fn the_index_of_users_forgets_what_ended_by_itself() {
 fn very_many_moments_of_a_session_that_ended_go_a_few_at_a_time() {
     let (_, store, _) = both("moments");
     let id = make(&store, "s");
-    let spot =
-        |n: u32| Spot { name: format!("n{}", n % 7), session: id.clone(), thread: ThreadId::root(), seq: n };
-    let spots: Vec<Spot> = (1..=1000).map(spot).collect();
+    let spot = |n: u32| TranscriptPlace {
+        name: format!("n{}", n % 7),
+        session: id.clone(),
+        thread: ThreadId::root(),
+        seq: n,
+    };
+    let spots: Vec<TranscriptPlace> = (1..=1000).map(spot).collect();
     store.note(&spots).unwrap();
     erase("{moments:s}");
     let left = || redis::cmd("SCARD").arg("{moments}:spots:s").query::<u32>(&mut line()).unwrap();
@@ -119,13 +124,14 @@ fn very_many_moments_of_a_session_that_ended_go_a_few_at_a_time() {
 fn the_moments_of_a_session_outlive_one_that_had_its_id() {
     let (_, store, _) = both("again");
     let id = make(&store, "s");
-    let spot = |n: u32| Spot { name: "n".into(), session: id.clone(), thread: ThreadId::root(), seq: n };
+    let spot =
+        |n: u32| TranscriptPlace { name: "n".into(), session: id.clone(), thread: ThreadId::root(), seq: n };
     store.note(&[spot(1)]).unwrap();
     erase("{again:s}");
     make(&store, "s");
     store.note(&[spot(2)]).unwrap();
     let _: () = redis::cmd("ZADD").arg("{again}:sessions").arg(0).arg("2023\0s").query(&mut line()).unwrap();
-    store.sessions(&Query::default()).unwrap();
+    store.sessions(&SessionQuery::default()).unwrap();
     assert_eq!(store.spots("n").unwrap(), [spot(2)]);
     assert_eq!(members("{again}:sessions").len(), 1);
     store.remove(&id).unwrap();
@@ -156,7 +162,7 @@ fn a_change_whose_answer_was_lost_is_made_once_though_others_came_between() {
     let id = make(&slow, "s");
     let count = |store: &RedisStore, id: &SessionId| {
         let by = Counters { llm_call_count: 1, ..Counters::default() };
-        store.change(id, &Change::Count { by, at: "t".into() }).unwrap().counters.llm_call_count
+        store.change(id, &SessionChange::Count { by, at: "t".into() }).unwrap().counters.llm_call_count
     };
     let session = id.clone();
     // The first time a script may have to be sent twice.
@@ -171,13 +177,13 @@ fn a_change_whose_answer_was_lost_is_made_once_though_others_came_between() {
 fn a_session_is_never_ended_where_this_process_just_began_to_write_it() {
     let store = both("begun").2;
     let id = make(&store, "s");
-    let enter = |to: State| store.change(&id, &Change::State { to, at: "t".into(), why: None });
+    let enter = |to: State| store.change(&id, &SessionChange::State { to, at: "t".into(), why: None });
     for _ in 0..100 {
         let together = Barrier::new(2);
         let (journal, ended) = std::thread::scope(|scope| {
             let opens = scope.spawn(|| {
                 together.wait();
-                store.open(&id, &ThreadId::root(), Mode::Write)
+                store.open(&id, &ThreadId::root(), OpenMode::Write)
             });
             together.wait();
             let ended = enter(State::Completed);
@@ -208,7 +214,7 @@ fn what_waits_for_replicas_keeps_nobody_else_waiting() {
         while !is_waiting() {
             assert!(!appends.is_finished(), "it did not wait");
         }
-        assert_eq!(careful.sessions(&Query::default()).unwrap().len(), 1);
+        assert_eq!(careful.sessions(&SessionQuery::default()).unwrap().len(), 1);
         assert!(is_waiting(), "who asked had to wait too");
         let _: () = redis::cmd("REPLICAOF").arg("127.0.0.1").arg(&port).query(&mut line(&copy)).unwrap();
         appends.join().unwrap().unwrap();
@@ -223,7 +229,7 @@ fn of_a_session_that_is_removed_is_heard() {
     let mut ear = two.watch().unwrap();
     one.remove(&id).unwrap();
     match ear.next(std::time::Duration::from_secs(30)).unwrap() {
-        komado_store::Heard::News(news) => assert_eq!((news.session, news.last), (id, 0)),
+        komado_store::WatchEvent::News(news) => assert_eq!((news.session, news.last), (id, 0)),
         other => panic!("{other:?}"),
     }
 }

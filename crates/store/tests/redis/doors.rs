@@ -2,7 +2,7 @@
 
 use super::servers::{Kind, Server};
 use super::{how, make, open, reader, row, rows, writer};
-use komado_store::{Blobs, Error, Query, RedisStore, Store};
+use komado_store::{Blobs, Error, RedisStore, SessionQuery, Store};
 use std::process::Command;
 
 fn refused(url: &str) -> String {
@@ -37,11 +37,11 @@ fn a_password_or_a_user_of_ones_own_opens_and_a_wrong_one_is_told_what_to_do() {
     let nobody = refused(&server.url);
     assert!(nobody.contains("redis://user:password@host"), "{nobody}");
     let store = open(&with("ann:pass"), &how("ann"));
-    let vitals = komado_store::Pulse::vitals(&store).unwrap();
+    let vitals = komado_store::StoreFigures::vitals(&store).unwrap();
     assert!(vitals.durability.contains("unknown") && vitals.may_lose, "{vitals:?}");
     assert!(!format!("{vitals:?}").contains("pass@"));
     let bob = open(&with("bob:pass"), &how("bob"));
-    let error = bob.sessions(&Query::default()).unwrap_err().to_string();
+    let error = bob.sessions(&SessionQuery::default()).unwrap_err().to_string();
     assert!(error.contains("may not do this"), "{error}");
 }
 
@@ -79,16 +79,16 @@ fn a_cluster_holds_many_sessions_each_in_one_place() {
         writer(&store, &id).append(0, &rows(&["一", "二"])).unwrap();
         store.put_blob(&id, &mut "出力".as_bytes()).unwrap();
     }
-    let all = store.sessions(&Query::default()).unwrap();
+    let all = store.sessions(&SessionQuery::default()).unwrap();
     assert_eq!(all.len(), 20);
-    let mut ear = komado_store::Watch::watch(&store).unwrap();
+    let mut ear = komado_store::WatchStore::watch(&store).unwrap();
     let id = komado_core::SessionId::new("s7").unwrap();
     writer(&store, &id).append(2, &[row(2, "三")]).unwrap();
     // What was told before may still be on its way between the nodes.
     loop {
         match ear.next(std::time::Duration::from_secs(30)).unwrap() {
-            komado_store::Heard::News(news) if news.session == id && news.last == 3 => break,
-            komado_store::Heard::News(_) => {}
+            komado_store::WatchEvent::News(news) if news.session == id && news.last == 3 => break,
+            komado_store::WatchEvent::News(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -101,7 +101,7 @@ fn a_cluster_holds_many_sessions_each_in_one_place() {
     };
     assert!(komado_store::Queue::enqueue(&store, &job).unwrap());
     store.remove(&id).unwrap();
-    assert_eq!(store.sessions(&Query::default()).unwrap().len(), 19);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap().len(), 19);
 }
 
 #[test]

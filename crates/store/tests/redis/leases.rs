@@ -3,13 +3,13 @@
 use super::{how, make, open, place, reader, row, writer};
 use komado_core::ThreadId;
 use komado_core::thread::{Header, Moment};
-use komado_store::{Connecting, Error, Mode, Pulse, RedisStore, Store};
+use komado_store::{ConnectOptions, Error, OpenMode, RedisStore, Store, StoreFigures};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 /// A store whose leases are not renewed in time: the process is as good as frozen.
 fn deaf(url: &str) -> RedisStore {
-    open(url, &Connecting { lease: Duration::from_millis(1), ..how("deaf") })
+    open(url, &ConnectOptions { lease: Duration::from_millis(1), ..how("deaf") })
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn a_second_process_is_told_who_writes_and_gets_its_turn_when_the_first_is_done(
     let (one, two) = (open(&url, &how("one")), open(&url, &how("two")));
     let id = make(&one, "s");
     let held = writer(&one, &id);
-    match two.open(&id, &ThreadId::root(), Mode::Write) {
+    match two.open(&id, &ThreadId::root(), OpenMode::Write) {
         Err(Error::Busy { holder, .. }) => assert_eq!(holder.program, "one"),
         other => panic!("{:?}", other.err()),
     }
@@ -41,7 +41,7 @@ fn who_writes_is_told_without_taking_anything() {
     let fork = ThreadId::new("fork").unwrap();
     let header = Header { thread: fork.clone(), base: Some(base), ..Header::root(id.clone(), "2024") };
     one.spawn(&header).unwrap();
-    let held = one.open(&id, &fork, Mode::Write).unwrap();
+    let held = one.open(&id, &fork, OpenMode::Write).unwrap();
     assert_eq!((told(&one).as_deref(), told(&two).as_deref()), (Some("one"), Some("one")));
     drop(held);
     let mut line = redis::Client::open(url.split('?').next().unwrap()).unwrap().get_connection().unwrap();
@@ -64,7 +64,7 @@ fn who_was_not_heard_of_is_replaced_and_writes_nothing_more() {
     old.append(0, &[row(0, "まだ")]).unwrap();
     let start = Instant::now();
     let mut new = loop {
-        match next.open(&id, &ThreadId::root(), Mode::Write) {
+        match next.open(&id, &ThreadId::root(), OpenMode::Write) {
             Ok(new) => break new,
             Err(Error::Busy { .. }) if start.elapsed() < Duration::from_secs(60) => {}
             Err(other) => panic!("{other}"),
@@ -87,13 +87,13 @@ fn who_was_not_heard_of_is_replaced_and_writes_nothing_more() {
 #[test]
 fn a_lease_is_kept_for_as_long_as_its_holder_lives() {
     let url = place();
-    let short = Connecting { lease: Duration::from_secs(2), ..how("alive") };
+    let short = ConnectOptions { lease: Duration::from_secs(2), ..how("alive") };
     let (alive, other) = (open(&url, &short), open(&url, &how("other")));
     let id = make(&alive, "s");
     let mut held = writer(&alive, &id);
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(4) {
-        assert!(matches!(other.open(&id, &ThreadId::root(), Mode::Write), Err(Error::Busy { .. })));
+        assert!(matches!(other.open(&id, &ThreadId::root(), OpenMode::Write), Err(Error::Busy { .. })));
         std::thread::sleep(Duration::from_millis(50));
     }
     held.append(0, &[row(0, "生きている")]).unwrap();
@@ -109,7 +109,7 @@ fn of_many_who_append_after_the_same_entry_exactly_one_wins() {
     let start = Instant::now();
     while writers.len() < 6 {
         let store = deaf(&url);
-        match store.open(&id, &ThreadId::root(), Mode::Write) {
+        match store.open(&id, &ThreadId::root(), OpenMode::Write) {
             Ok(journal) => writers.push((store, journal)),
             Err(Error::Busy { .. }) if start.elapsed() < Duration::from_secs(60) => {}
             Err(other) => panic!("{other}"),

@@ -1,16 +1,17 @@
 //! A session's time to live.
 
 use super::{how, make, open, place, reader, rows, writer};
-use komado_core::thread::{Branch, Header, Moment, Status};
+use komado_core::thread::{Branch, Header, Moment, ThreadStatus};
 use komado_core::{SessionId, ThreadId};
-use komado_store::shelf::{Doc, Mark, Passage, Sheet};
+use komado_store::search_index::{IndexedEntry, IndexedPassage, IndexedUpto, Passage};
 use komado_store::{
-    Blobs, Connecting, Error, Mode, Places, Pulse, Query, RedisStore, Spot, Store, Tree, Which,
+    Blobs, BranchFilter, BranchTable, ConnectOptions, Error, OpenMode, RedisStore, SessionQuery, Store,
+    StoreFigures, TranscriptPlace, TranscriptPlaces,
 };
 use std::time::{Duration, Instant};
 
-fn brief(ttl: Duration) -> Connecting {
-    Connecting { ttl: Some(ttl), ..how("briefly") }
+fn brief(ttl: Duration) -> ConnectOptions {
+    ConnectOptions { ttl: Some(ttl), ..how("briefly") }
 }
 
 /// A session with everything that a session can have.
@@ -28,7 +29,7 @@ fn whole(store: &RedisStore) -> (SessionId, String) {
         parent: Some(ThreadId::root()),
         depth: 1,
         window_ratio: 0.8,
-        status: Status::Active,
+        status: ThreadStatus::Active,
         label: Some("枝".into()),
         chronicle_summary: None,
         held_by: None,
@@ -37,11 +38,12 @@ fn whole(store: &RedisStore) -> (SessionId, String) {
         completed_at: None,
     };
     store.put_branch(&branch).unwrap();
-    let doc = Doc { passage: Passage::default(), words: 1, terms: vec![("窓".into(), 1)] };
+    let doc = IndexedPassage { passage: Passage::default(), words: 1, terms: vec![("窓".into(), 1)] };
     let role = komado_core::Role::User;
-    let sheet = Sheet { seq: 1, role, tools: vec![], files: vec![], timestamp: "t".into(), docs: vec![doc] };
-    let upto = Mark { seq: 1, part: 0 };
-    store.shelf(&id).unwrap().add(&ThreadId::root(), Mark::default(), upto, &[sheet]).unwrap();
+    let sheet =
+        IndexedEntry { seq: 1, role, tools: vec![], files: vec![], timestamp: "t".into(), docs: vec![doc] };
+    let upto = IndexedUpto { seq: 1, part: 0 };
+    store.search_index(&id).unwrap().add(&ThreadId::root(), IndexedUpto::default(), upto, &[sheet]).unwrap();
     (id, blob)
 }
 
@@ -57,13 +59,13 @@ fn parts(store: &dyn Store, id: &SessionId, blob: &str) -> [bool; 5] {
     };
     let fork = ThreadId::new("fork").unwrap();
     [
-        is_there(store.open(id, &ThreadId::root(), Mode::Read).and_then(|root| root.line(2)).err()),
-        is_there(store.open(id, &fork, Mode::Read).and_then(|fork| fork.line(1)).err()),
+        is_there(store.open(id, &ThreadId::root(), OpenMode::Read).and_then(|root| root.line(2)).err()),
+        is_there(store.open(id, &fork, OpenMode::Read).and_then(|fork| fork.line(1)).err()),
         is_there(store.blob(id, blob).err()),
-        is_there(store.branches(id, Which::All).map(|all| assert_eq!(all.len(), 1)).err()),
+        is_there(store.branches(id, BranchFilter::All).map(|all| assert_eq!(all.len(), 1)).err()),
         is_there(
             store
-                .shelf(id)
+                .search_index(id)
                 .and_then(|shelf| shelf.tally(&["窓".into()]))
                 .map(|tally| assert_eq!(tally.holding, [1]))
                 .err(),
@@ -76,7 +78,11 @@ fn a_session_is_whole_until_it_is_gone_and_then_nothing_of_it_is_left() {
     let url = place();
     let store = open(&url, &how("patient"));
     let (id, blob) = whole(&store);
-    store.note(&[Spot { name: "名".into(), session: id.clone(), thread: ThreadId::root(), seq: 1 }]).unwrap();
+    store
+        .note(&[TranscriptPlace {
+            name: "名".into(), session: id.clone(), thread: ThreadId::root(), seq: 1
+        }])
+        .unwrap();
     assert_eq!(parts(&store, &id, &blob), [true; 5]);
     // Somebody else uses it and lets it go soon; whoever looks without using sees all of it or nothing.
     let soon = open(&url, &brief(Duration::from_millis(300)));
@@ -85,13 +91,13 @@ fn a_session_is_whole_until_it_is_gone_and_then_nothing_of_it_is_left() {
     let mut was_gone = false;
     while !was_gone {
         assert!(start.elapsed() < Duration::from_secs(60), "it never ended");
-        let found = store.branches(&id, Which::All);
+        let found = store.branches(&id, BranchFilter::All);
         was_gone = matches!(found, Err(Error::NoSession(_)));
         assert!(was_gone || found.unwrap().len() == 1);
     }
     assert_eq!(parts(&store, &id, &blob), [false; 5]);
     assert_eq!(store.spots("名").unwrap(), []);
-    assert_eq!(store.sessions(&Query::default()).unwrap(), []);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), []);
     let vitals = store.vitals().unwrap();
     assert_eq!((vitals.expired, vitals.sessions), (Some(1), Some(0)));
     // Its name is free, and the new one has inherited nothing.
@@ -126,7 +132,7 @@ fn use_puts_off_the_end_of_everything() {
         &|| drop(soon.blob(&id, &blob).unwrap()),
         &|| {
             let by = komado_core::session::Counters::default();
-            drop(soon.change(&id, &komado_store::Change::Count { by, at: "t".into() }).unwrap());
+            drop(soon.change(&id, &komado_store::SessionChange::Count { by, at: "t".into() }).unwrap());
         },
     ];
     for used in uses {
@@ -136,6 +142,6 @@ fn use_puts_off_the_end_of_everything() {
         assert!(now > last, "not put off: {now} after {last}");
         last = now;
     }
-    drop(reader(&open(&url, &Connecting { ttl: None, ..how("for ever") }), &id));
+    drop(reader(&open(&url, &ConnectOptions { ttl: None, ..how("for ever") }), &id));
     assert_eq!(ends(), -1, "kept for ever");
 }

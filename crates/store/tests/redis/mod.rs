@@ -15,17 +15,17 @@ mod worth;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Role, SessionId, ThreadId};
-use komado_store::{Connecting, Holder, Journal, Mode, RedisStore, Row, Store};
+use komado_store::{ConnectOptions, Holder, Journal, JournalRow, OpenMode, RedisStore, Store};
 use komado_testkit::Book;
 use servers::{Kind, Server};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How a store is opened by somebody called `program`.
-fn how(program: &str) -> Connecting {
+fn how(program: &str) -> ConnectOptions {
     let holder =
         Holder { pid: std::process::id(), host: "here".into(), program: program.into(), since: "now".into() };
-    Connecting { patience: Duration::from_secs(20), ..Connecting::new(holder) }
+    ConnectOptions { patience: Duration::from_secs(20), ..ConnectOptions::new(holder) }
 }
 
 /// A place of its own on the server that the tests here share.
@@ -35,7 +35,7 @@ fn place() -> String {
     format!("{}?prefix=own{n}", Server::shared(Kind::Redis).url)
 }
 
-fn open(url: &str, how: &Connecting) -> RedisStore {
+fn open(url: &str, how: &ConnectOptions) -> RedisStore {
     RedisStore::open(url, how).unwrap()
 }
 
@@ -56,15 +56,15 @@ fn make(store: &dyn Store, id: &str) -> SessionId {
 }
 
 fn writer(store: &dyn Store, id: &SessionId) -> Box<dyn Journal> {
-    store.open(id, &ThreadId::root(), Mode::Write).unwrap()
+    store.open(id, &ThreadId::root(), OpenMode::Write).unwrap()
 }
 
 fn reader(store: &dyn Store, id: &SessionId) -> Box<dyn Journal> {
-    store.open(id, &ThreadId::root(), Mode::Read).unwrap()
+    store.open(id, &ThreadId::root(), OpenMode::Read).unwrap()
 }
 
 /// Rows that say these texts, from the first entry on.
-fn rows(texts: &[&str]) -> Vec<Row> {
+fn rows(texts: &[&str]) -> Vec<JournalRow> {
     let mut book = Book::default();
     for text in texts {
         book.push(play::said(Role::User, text), 1, play::NOW).unwrap();
@@ -73,7 +73,7 @@ fn rows(texts: &[&str]) -> Vec<Row> {
 }
 
 /// One entry that says `text`, after entry `after` of the same kind.
-fn row(after: u32, text: &str) -> Row {
+fn row(after: u32, text: &str) -> JournalRow {
     let mut texts = vec!["前"; after as usize];
     texts.push(text);
     rows(&texts).pop().unwrap()

@@ -5,7 +5,9 @@ use super::{how, make, open, reader, row, rows, writer};
 use crate::redis::servers::proxy::Proxy;
 use komado_core::session::Counters;
 use komado_core::{SessionId, ThreadId};
-use komado_store::{Change, Connecting, Error, Heard, Job, Mode, Outcome, Queue, Store, Watch};
+use komado_store::{
+    ConnectOptions, Error, Job, JobOutcome, OpenMode, Queue, SessionChange, Store, WatchEvent, WatchStore,
+};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -23,7 +25,7 @@ fn what_was_done_once_is_not_done_twice_when_the_answer_is_lost() {
     }
     proxy.lose_the_answer();
     let by = Counters { llm_call_count: 1, ..Counters::default() };
-    let session = store.change(&id, &Change::Count { by, at: "t".into() }).unwrap();
+    let session = store.change(&id, &SessionChange::Count { by, at: "t".into() }).unwrap();
     assert_eq!(session.counters.llm_call_count, 1);
     assert_eq!(reader(&store, &id).last(), 5);
     let session = id.clone();
@@ -40,10 +42,10 @@ fn what_was_done_once_is_not_done_twice_when_the_answer_is_lost() {
     assert_eq!((&taken.job, taken.tries), (&job, 1));
     let after = store.take(&how("w").holder, Duration::from_secs(60)).unwrap().unwrap();
     assert_eq!((&after.job, after.tries), (&next, 1), "one job was taken at a time");
-    store.finish(&after, &Outcome::Done).unwrap();
+    store.finish(&after, &JobOutcome::Done).unwrap();
     proxy.lose_the_answer();
-    store.finish(&taken, &Outcome::Done).unwrap();
-    assert!(matches!(store.finish(&taken, &Outcome::Done), Err(Error::NotYours(_))));
+    store.finish(&taken, &JobOutcome::Done).unwrap();
+    assert!(matches!(store.finish(&taken, &JobOutcome::Done), Err(Error::NotYours(_))));
     drop(journal);
     proxy.lose_the_answer();
     store.remove(&id).unwrap();
@@ -53,7 +55,7 @@ fn what_was_done_once_is_not_done_twice_when_the_answer_is_lost() {
 #[test]
 fn an_append_that_nobody_answered_is_acknowledged_when_it_is_made_again() {
     let server = Server::start(Kind::Redis, &[]);
-    let brief = Connecting { patience: Duration::from_millis(300), ..how("impatient") };
+    let brief = ConnectOptions { patience: Duration::from_millis(300), ..how("impatient") };
     let store = open(&server.url, &how("patient"));
     let id = make(&store, "s");
     let impatient = open(&server.url, &brief);
@@ -133,17 +135,17 @@ fn who_listens_hears_of_others_and_is_told_when_something_was_missed() {
     let mut journal = writer(&one, &id);
     journal.append(0, &rows(&["一", "二"])).unwrap();
     match hears(&mut *ear) {
-        Heard::News(news) => {
+        WatchEvent::News(news) => {
             assert_eq!((news.session, news.thread, news.last), (id.clone(), ThreadId::root(), 2));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(ear.next(Duration::from_millis(10)).unwrap(), Heard::Quiet);
+    assert_eq!(ear.next(Duration::from_millis(10)).unwrap(), WatchEvent::Quiet);
     server.tell("kill");
     server.tell("start");
-    assert_eq!(hears(&mut *ear), Heard::Gap);
+    assert_eq!(hears(&mut *ear), WatchEvent::Gap);
     journal.append(2, &[row(2, "三")]).unwrap();
-    assert!(matches!(hears(&mut *ear), Heard::News(news) if news.last == 3));
+    assert!(matches!(hears(&mut *ear), WatchEvent::News(news) if news.last == 3));
 }
 
 #[test]
@@ -160,14 +162,14 @@ fn a_server_that_is_not_there_is_named_at_once_and_its_password_is_not() {
     );
     let nobody = SessionId::new("s").unwrap();
     let server = Server::start(Kind::Redis, &[]);
-    let brief = Connecting { patience: Duration::from_millis(300), ..how("brief") };
+    let brief = ConnectOptions { patience: Duration::from_millis(300), ..how("brief") };
     let store = open(&server.url, &brief);
     server.tell("kill");
-    assert!(store.open(&nobody, &ThreadId::root(), Mode::Read).err().unwrap().is_away());
+    assert!(store.open(&nobody, &ThreadId::root(), OpenMode::Read).err().unwrap().is_away());
     server.tell("start");
     let start = Instant::now();
     // It is found again by itself.
-    while store.sessions(&komado_store::Query::default()).is_err() {
+    while store.sessions(&komado_store::SessionQuery::default()).is_err() {
         assert!(start.elapsed() < Duration::from_secs(60));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::servers::{Kind, Server};
 use super::{how, make, open, place, rows, writer};
-use komado_store::{Blobs, Pulse};
+use komado_store::{Blobs, StoreFigures};
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Bytes without an end that are never held as a whole.

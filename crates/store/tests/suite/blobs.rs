@@ -2,7 +2,7 @@
 
 use super::make;
 use komado_core::SessionId;
-use komado_store::{BlobRef, Error, Store, Swept};
+use komado_store::{BlobRef, BlobSweep, Error, Store};
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Mutex;
@@ -60,21 +60,21 @@ pub(crate) fn what_is_no_blob_is_not_found(store: &dyn Store) {
 
 pub(crate) fn a_sweep_takes_what_nobody_wants(store: &dyn Store) {
     let id = make(store, "s");
-    assert_eq!(store.sweep(&id, &|_| false).unwrap(), Swept::default());
+    assert_eq!(store.sweep(&id, &|_| false).unwrap(), BlobSweep::default());
     let (kept, loose, empty) = (put(store, &id, b"kept"), put(store, &id, b"loose"), put(store, &id, b""));
     let asked = Mutex::new(Vec::new());
     let nothing = store.sweep(&id, &|blob| {
         asked.lock().unwrap().push(blob.to_owned());
         true
     });
-    assert_eq!(nothing.unwrap(), Swept::default());
+    assert_eq!(nothing.unwrap(), BlobSweep::default());
     let mut asked = asked.into_inner().unwrap();
     let mut all = [&kept, &loose, &empty].map(|blob| blob.id.clone());
     asked.sort();
     all.sort();
     assert_eq!(asked, all);
     let swept = store.sweep(&id, &|blob| blob == kept.id).unwrap();
-    assert_eq!(swept, Swept { blobs: 2, bytes: 5 });
+    assert_eq!(swept, BlobSweep { blobs: 2, bytes: 5 });
     assert_eq!(get(store, &id, &kept.id), b"kept");
     assert!(matches!(store.blob(&id, &loose.id), Err(Error::NoBlob(..))));
     assert_eq!(put(store, &id, b"loose"), loose, "it can come again");

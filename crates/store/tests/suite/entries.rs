@@ -3,17 +3,17 @@
 use super::threads::{header, same};
 use super::{make, root, tid};
 use crate::suite::play::{self, NOW, said};
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, encode};
 use komado_core::{Message, Record, Role, ThreadId};
-use komado_store::{Error, Mode, Row, Store};
+use komado_store::{Error, JournalRow, OpenMode, Store};
 use komado_testkit::Book;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn what_is_appended_is_there_line_for_line(store: &dyn Store) {
     let id = make(store, "s");
     let book = play::book(3, 30);
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     assert_eq!(writer.last(), 0);
     for row in play::rows(&book, 0) {
         let seq = writer.last() + 1;
@@ -22,10 +22,10 @@ pub(crate) fn what_is_appended_is_there_line_for_line(store: &dyn Store) {
     }
     same(&*writer, &book);
     drop(writer);
-    same(&*root(store, &id, Mode::Read), &book);
-    let reader = root(store, &id, Mode::Read);
+    same(&*root(store, &id, OpenMode::Read), &book);
+    let reader = root(store, &id, OpenMode::Read);
     for record in book.records() {
-        assert_eq!(Source::record(&*reader, record.seq).unwrap(), *record);
+        assert_eq!(EntrySource::record(&*reader, record.seq).unwrap(), *record);
     }
     for nowhere in [book.view().last() + 1, u32::MAX] {
         assert!(reader.line(nowhere).is_err() && reader.head(nowhere).is_err(), "{nowhere}");
@@ -36,7 +36,7 @@ pub(crate) fn what_is_appended_is_there_line_for_line(store: &dyn Store) {
 pub(crate) fn an_append_says_what_it_comes_after(store: &dyn Store) {
     let id = make(store, "s");
     let rows = play::rows(&play::book(4, 6), 0);
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     writer.append(0, &rows[..3]).unwrap();
     for wrong in [0, 2, 4, u32::MAX] {
         let moved = writer.append(wrong, &rows[3..4]);
@@ -44,7 +44,7 @@ pub(crate) fn an_append_says_what_it_comes_after(store: &dyn Store) {
     }
     assert_eq!(writer.last(), 3);
     writer.append(3, &rows[3..]).unwrap();
-    let mut reader = root(store, &id, Mode::Read);
+    let mut reader = root(store, &id, OpenMode::Read);
     assert!(matches!(reader.append(6, &rows[..1]), Err(Error::ReadOnly)));
     assert!(matches!(reader.rewrite(&mut |_, _| None), Err(Error::ReadOnly)));
     assert_eq!(reader.last(), 6);
@@ -54,11 +54,11 @@ pub(crate) fn a_batch_is_appended_whole_or_not_at_all(store: &dyn Store) {
     let id = make(store, "s");
     let book = play::book(5, 40);
     let rows = play::rows(&book, 0);
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     writer.append(0, &[]).unwrap();
     writer.append(0, &rows[..15]).unwrap();
     for bad in [&b"{\"seq\":16}"[..], b"{}\n{}\n", b"\n{}", b""] {
-        let torn = Row { line: bad.to_vec(), head: rows[16].head };
+        let torn = JournalRow { line: bad.to_vec(), head: rows[16].head };
         let mixed = [rows[15].clone(), torn, rows[17].clone()];
         assert!(writer.append(15, &mixed).is_err(), "{bad:?} is not one line");
         assert_eq!(writer.last(), 15);
@@ -66,14 +66,14 @@ pub(crate) fn a_batch_is_appended_whole_or_not_at_all(store: &dyn Store) {
     writer.append(15, &rows[15..]).unwrap();
     same(&*writer, &book);
     drop(writer);
-    same(&*root(store, &id, Mode::Read), &book);
+    same(&*root(store, &id, OpenMode::Read), &book);
 }
 
 pub(crate) fn a_second_writer_is_told_who_the_first_is(store: &dyn Store) {
     let id = make(store, "s");
     store.spawn(&header(&id, "t", None, 1)).unwrap();
-    let first = root(store, &id, Mode::Write);
-    for mode in [Mode::Write, Mode::Amend] {
+    let first = root(store, &id, OpenMode::Write);
+    for mode in [OpenMode::Write, OpenMode::Amend] {
         match store.open(&id, &ThreadId::root(), mode) {
             Err(Error::Busy { session, holder }) => {
                 assert_eq!((session, holder.pid), (id.clone(), std::process::id()));
@@ -83,11 +83,11 @@ pub(crate) fn a_second_writer_is_told_who_the_first_is(store: &dyn Store) {
         }
     }
     // Another thread of the session is another matter, and another session all the more.
-    let other = store.open(&id, &tid("t"), Mode::Write).unwrap();
+    let other = store.open(&id, &tid("t"), OpenMode::Write).unwrap();
     drop(first);
-    let again = root(store, &id, Mode::Write);
+    let again = root(store, &id, OpenMode::Write);
     drop((other, again));
-    drop(root(store, &id, Mode::Write));
+    drop(root(store, &id, OpenMode::Write));
 }
 
 /// Not for a store that fails on purpose: which call is the n-th depends on who is faster.
@@ -101,7 +101,7 @@ pub(crate) fn many_read_a_whole_beginning_while_one_writes(store: &dyn Store) {
             scope.spawn(|| {
                 let mut longest = 0;
                 while !done.load(Ordering::SeqCst) || longest < 120 {
-                    let reader = root(store, &id, Mode::Read);
+                    let reader = root(store, &id, OpenMode::Read);
                     let last = reader.last();
                     assert!(last >= longest, "a reader saw @{longest}, a later one only @{last}");
                     for seq in (1..=last).rev().take(10) {
@@ -117,7 +117,7 @@ pub(crate) fn many_read_a_whole_beginning_while_one_writes(store: &dyn Store) {
         let mut at = 0;
         while at < 120 {
             // The writer comes and goes.
-            let mut writer = root(store, &id, Mode::Write);
+            let mut writer = root(store, &id, OpenMode::Write);
             for n in [1, 3, 1, 5] {
                 let next = (at + n).min(120);
                 writer.append(at, &rows[at as usize..next as usize]).unwrap();
@@ -131,7 +131,7 @@ pub(crate) fn many_read_a_whole_beginning_while_one_writes(store: &dyn Store) {
 pub(crate) fn a_rewritten_line_is_changed_and_no_other(store: &dyn Store) {
     let id = make(store, "s");
     let mut book = Book::default();
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     for text in ["public", "the secret", "public too", "secret again"] {
         play::write(&mut book, &mut *writer, said(Role::User, text), 4);
     }
@@ -159,16 +159,16 @@ pub(crate) fn a_rewritten_line_is_changed_and_no_other(store: &dyn Store) {
     expect(&*writer);
     // The handle goes on.
     play::write(&mut book, &mut *writer, said(Role::User, "after"), 1);
-    expect(&*root(store, &id, Mode::Read));
+    expect(&*root(store, &id, OpenMode::Read));
     drop(writer);
-    expect(&*root(store, &id, Mode::Amend));
-    assert_eq!(root(store, &id, Mode::Read).last(), 5);
+    expect(&*root(store, &id, OpenMode::Amend));
+    assert_eq!(root(store, &id, OpenMode::Read).last(), 5);
 }
 
 pub(crate) fn a_line_is_not_rewritten_to_something_else(store: &dyn Store) {
     let id = make(store, "s");
     let mut book = Book::default();
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     for text in ["one", "two"] {
         play::write(&mut book, &mut *writer, said(Role::User, text), 4);
     }
@@ -194,24 +194,24 @@ pub(crate) fn a_line_is_not_rewritten_to_something_else(store: &dyn Store) {
     }
     play::write(&mut book, &mut *writer, said(Role::User, "three"), 4);
     drop(writer);
-    same(&*root(store, &id, Mode::Read), &book);
+    same(&*root(store, &id, OpenMode::Read), &book);
 }
 
 pub(crate) fn a_fork_sees_the_rewritten_line(store: &dyn Store) {
     let id = make(store, "s");
     let mut book = Book::default();
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     for text in ["a secret", "b"] {
         play::write(&mut book, &mut *writer, said(Role::User, text), 4);
     }
     store.spawn(&header(&id, "fork", Some(("root", 2)), 1)).unwrap();
-    let mut fork = store.open(&id, &tid("fork"), Mode::Write).unwrap();
+    let mut fork = store.open(&id, &tid("fork"), OpenMode::Write).unwrap();
     play::write(&mut book, &mut *fork, said(Role::User, "c"), 4);
     drop(fork);
     let clean =
         encode(&Record { seq: 1, timestamp: NOW.into(), tokens: 4, entry: said(Role::User, "[redacted]") });
     assert_eq!(writer.rewrite(&mut |seq, _| (seq == 1).then(|| clean.clone())).unwrap(), 1);
-    let fork = store.open(&id, &tid("fork"), Mode::Read).unwrap();
+    let fork = store.open(&id, &tid("fork"), OpenMode::Read).unwrap();
     assert_eq!(fork.line(1).unwrap(), clean);
     assert_eq!(fork.line(3).unwrap(), play::rows(&book, 2)[0].line);
     assert_eq!(komado_core::View::fold(&*fork, 3).unwrap(), *book.view());

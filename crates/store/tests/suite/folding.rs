@@ -4,9 +4,9 @@ use super::threads::{header, same};
 use super::{make, root, tid};
 use crate::suite::dice::Dice;
 use crate::suite::play;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::{Message, Seq, View};
-use komado_store::{Journal, Mode, Store};
+use komado_store::{Journal, OpenMode, Store};
 use komado_testkit::Book;
 
 /// Folds at a few moments, the last among them.
@@ -55,14 +55,14 @@ fn one_conversation(store: &dyn Store, seed: u64) {
     let id = make(store, &format!("s{seed}"));
     let dice = &mut Dice::new(seed);
     let mut trunk = Book::default();
-    let mut journal = root(store, &id, Mode::Write);
+    let mut journal = root(store, &id, OpenMode::Write);
     let mut live = View::default();
     for _ in 0..3 {
         play::go_on(&mut trunk, dice, 15);
         let before = journal.last();
         bring(&mut *journal, &trunk, dice);
         for seq in before + 1..=journal.last() {
-            live.apply(&Source::record(&*journal, seq).unwrap(), &*journal).unwrap();
+            live.apply(&EntrySource::record(&*journal, seq).unwrap(), &*journal).unwrap();
         }
         assert_eq!(live, *trunk.view());
         folds_like(&*journal, &trunk, dice);
@@ -74,16 +74,16 @@ fn one_conversation(store: &dyn Store, seed: u64) {
         store.spawn(&header(&id, &name, Some((&parent.0, at)), depth)).unwrap();
         let mut fork = parent.1.fork(at);
         play::go_on(&mut fork, dice, 12);
-        let mut journal = store.open(&id, &tid(&name), Mode::Write).unwrap();
+        let mut journal = store.open(&id, &tid(&name), OpenMode::Write).unwrap();
         bring(&mut *journal, &fork, dice);
         drop(journal);
-        let journal = store.open(&id, &tid(&name), Mode::Read).unwrap();
+        let journal = store.open(&id, &tid(&name), OpenMode::Read).unwrap();
         same(&*journal, &fork);
         folds_like(&*journal, &fork, dice);
         parent = (name, fork);
     }
     drop(journal);
-    folds_like(&*root(store, &id, Mode::Read), &trunk, dice);
+    folds_like(&*root(store, &id, OpenMode::Read), &trunk, dice);
 }
 
 pub(crate) fn a_view_folded_from_the_store_is_that_of_the_book(store: &dyn Store) {

@@ -4,7 +4,8 @@ use crate::servers::{self, Server};
 use crate::suite::retried::Reopen;
 use komado_core::SessionId;
 use komado_store::{
-    Connecting, FileStore, Holder, Lessons, MemoryStore, PostgresStore, Query, Queue, RedisStore, Store,
+    ConnectOptions, FileStore, Holder, Lessons, MemoryStore, PostgresStore, Queue, RedisStore, SessionQuery,
+    Store,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -102,12 +103,12 @@ impl Kind for Redis {
     }
 
     fn open(&self) -> RedisStore {
-        RedisStore::open(&self.0, &Connecting::new(holder())).unwrap()
+        RedisStore::open(&self.0, &ConnectOptions::new(holder())).unwrap()
     }
 
     fn reopen(&self) -> Reopen {
         let url = self.0.clone();
-        Box::new(move || Box::new(RedisStore::open(&url, &Connecting::new(holder())).unwrap()))
+        Box::new(move || Box::new(RedisStore::open(&url, &ConnectOptions::new(holder())).unwrap()))
     }
 }
 
@@ -127,7 +128,7 @@ impl Postgres {
         // What outlives a power cut is shown elsewhere.
         let server = SERVER.get_or_init(|| Server::start(servers::Kind::Postgres, &["-c", "fsync=off"]));
         let url = format!("{}?schema=case_{}", server.url, SCHEMAS.fetch_add(1, Ordering::SeqCst));
-        let how = Connecting { connections: 4, ..Connecting::new(holder()) };
+        let how = ConnectOptions { connections: 4, ..ConnectOptions::new(holder()) };
         let open = || PostgresStore::open(&url, &how).unwrap();
         (open(), open())
     }
@@ -138,7 +139,7 @@ impl Drop for Postgres {
         if std::thread::panicking() {
             return;
         }
-        for session in self.store.sessions(&Query::default()).unwrap() {
+        for session in self.store.sessions(&SessionQuery::default()).unwrap() {
             self.store.remove(&SessionId::new(session.meta.uuid).unwrap()).unwrap();
         }
         for (about, _) in self.store.lessons().unwrap() {

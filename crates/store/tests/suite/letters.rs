@@ -1,33 +1,33 @@
 //! Letters and lessons: requests on their way, and what was learned from the answers.
 
 use super::{make, root};
-use komado_store::{Error, Mode, Store};
+use komado_store::{Error, OpenMode, Store};
 use std::io::Write;
 
 pub(crate) fn a_letter_is_a_file_until_it_is_answered(store: &dyn Store) {
     let id = make(store, "s");
-    let journal = root(store, &id, Mode::Write);
-    let mut letter = journal.letter().unwrap();
-    letter.write_all("{\"messages\":[\"".as_bytes()).unwrap();
-    letter.write_all("窓\"]}".as_bytes()).unwrap();
-    let bytes = letter.seal().unwrap();
-    let path = letter.path().to_owned();
+    let journal = root(store, &id, OpenMode::Write);
+    let mut request_file = journal.request_file().unwrap();
+    request_file.write_all("{\"messages\":[\"".as_bytes()).unwrap();
+    request_file.write_all("窓\"]}".as_bytes()).unwrap();
+    let bytes = request_file.seal().unwrap();
+    let path = request_file.path().to_owned();
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!((text.as_str(), bytes), ("{\"messages\":[\"窓\"]}", text.len() as u64));
-    letter.answered().unwrap();
+    request_file.answered().unwrap();
     assert!(!path.exists());
     // The next one begins anew, also over one that was never answered.
     for _ in 0..2 {
-        let mut letter = journal.letter().unwrap();
-        letter.write_all(b"{}").unwrap();
-        assert_eq!(letter.seal().unwrap(), 2);
-        assert_eq!(std::fs::read(letter.path()).unwrap(), b"{}");
+        let mut request_file = journal.request_file().unwrap();
+        request_file.write_all(b"{}").unwrap();
+        assert_eq!(request_file.seal().unwrap(), 2);
+        assert_eq!(std::fs::read(request_file.path()).unwrap(), b"{}");
     }
 }
 
 pub(crate) fn only_a_writer_sends_letters(store: &dyn Store) {
     let id = make(store, "s");
-    let refused = root(store, &id, Mode::Read).letter().unwrap_err();
+    let refused = root(store, &id, OpenMode::Read).request_file().unwrap_err();
     assert!(matches!(refused, Error::ReadOnly), "{refused}");
 }
 

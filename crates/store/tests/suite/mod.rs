@@ -23,7 +23,7 @@ pub(crate) mod watch;
 
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{SessionId, ThreadId};
-use komado_store::{Journal, Mode, Store};
+use komado_store::{Journal, OpenMode, Store};
 use std::time::{Duration, Instant};
 
 pub(crate) fn sid(id: &str) -> SessionId {
@@ -55,7 +55,7 @@ pub(crate) fn make(store: &dyn Store, id: &str) -> SessionId {
 }
 
 /// Opens the first thread.
-pub(crate) fn root(store: &dyn Store, id: &SessionId, mode: Mode) -> Box<dyn Journal> {
+pub(crate) fn root(store: &dyn Store, id: &SessionId, mode: OpenMode) -> Box<dyn Journal> {
     store.open(id, &ThreadId::root(), mode).unwrap()
 }
 

@@ -1,10 +1,10 @@
 //! Where a client's transcript may go on.
 
 use super::{make, sid, tid};
-use komado_store::{Spot, Store};
+use komado_store::{Store, TranscriptPlace};
 
-fn spot(name: &str, session: &str, thread: &str, seq: u32) -> Spot {
-    Spot { name: name.into(), session: sid(session), thread: tid(thread), seq }
+fn spot(name: &str, session: &str, thread: &str, seq: u32) -> TranscriptPlace {
+    TranscriptPlace { name: name.into(), session: sid(session), thread: tid(thread), seq }
 }
 
 pub(crate) fn a_moment_is_found_by_its_name_and_noted_once(store: &dyn Store) {
@@ -33,7 +33,7 @@ pub(crate) fn of_moments_with_one_name_the_newest_comes_first(store: &dyn Store)
     store.note(&all[1..]).unwrap();
     // Noted again it stays where it was.
     store.note(&all[..1]).unwrap();
-    let newest: Vec<Spot> = all.iter().rev().cloned().collect();
+    let newest: Vec<TranscriptPlace> = all.iter().rev().cloned().collect();
     assert_eq!(store.spots("n").unwrap(), newest);
 }
 
@@ -52,9 +52,9 @@ pub(crate) fn moments_go_with_their_session(store: &dyn Store) {
 pub(crate) fn of_very_many_moments_with_one_name_only_the_newest_are_given(store: &dyn Store) {
     make(store, "s");
     let most = komado_store::MOST_SPOTS as u32;
-    let all: Vec<Spot> = (1..=most + 9).map(|seq| spot("n", "s", "root", seq)).collect();
+    let all: Vec<TranscriptPlace> = (1..=most + 9).map(|seq| spot("n", "s", "root", seq)).collect();
     store.note(&all).unwrap();
     store.note(&all[..5]).unwrap();
-    let newest: Vec<Spot> = all.iter().rev().take(most as usize).cloned().collect();
+    let newest: Vec<TranscriptPlace> = all.iter().rev().take(most as usize).cloned().collect();
     assert_eq!(store.spots("n").unwrap(), newest);
 }

@@ -1,14 +1,14 @@
 //! Random conversations: entries of every kind are proposed, and the gate keeps what may follow.
 
 use crate::suite::dice::Dice;
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{
-    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Replace, Reply, Sent, Setup,
-    Show, ShowKind, Usage, encode,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, ElementGroup, Ending, Entry, Replace, Reply, Sent,
+    Setup, Show, ShowKind, TranscriptMark, Usage, encode,
 };
-use komado_core::message::{Call, CallKind, Outcome, OutputRef, Part};
+use komado_core::message::{Call, CallKind, MessagePart, OutputRef, ToolOutcome};
 use komado_core::{Message, Role, Seq, Span, ThreadId};
-use komado_store::{Journal, Row};
+use komado_store::{Journal, JournalRow};
 use komado_testkit::Book;
 
 /// When everything here happens.
@@ -34,12 +34,12 @@ pub(crate) fn book(seed: u64, count: u32) -> Book {
 }
 
 /// The rows of a book after entry `after`, as they go into a store.
-pub(crate) fn rows(book: &Book, after: Seq) -> Vec<Row> {
+pub(crate) fn rows(book: &Book, after: Seq) -> Vec<JournalRow> {
     let records = book.records().skip(after as usize);
     records
         .map(|record| {
             let Ok(head) = book.rows().head(record.seq);
-            Row { line: encode(record), head }
+            JournalRow { line: encode(record), head }
         })
         .collect()
 }
@@ -57,11 +57,11 @@ pub(crate) fn said(role: Role, text: &str) -> Entry {
 }
 
 /// The tool answers.
-pub(crate) fn answered(call_id: &str, text: &str) -> Outcome {
-    Outcome {
+pub(crate) fn answered(call_id: &str, text: &str) -> ToolOutcome {
+    ToolOutcome {
         call_id: call_id.into(),
         name: None,
-        content: vec![Part::text(text)],
+        content: vec![MessagePart::text(text)],
         is_error: false,
         output_ref: None,
         duration_ms: Some(12),
@@ -70,8 +70,8 @@ pub(crate) fn answered(call_id: &str, text: &str) -> Outcome {
 }
 
 /// As an entry.
-pub(crate) fn result(outcome: Outcome) -> Entry {
-    Entry::Message(Message::of(Role::Tool, vec![Part::Result(outcome)]), None)
+pub(crate) fn result(outcome: ToolOutcome) -> Entry {
+    Entry::Message(Message::of(Role::Tool, vec![MessagePart::Result(outcome)]), None)
 }
 
 fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
@@ -118,9 +118,9 @@ fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
     }
 }
 
-fn mark(seq: Seq) -> Mark {
-    let groups = (0..seq % 3).map(|n| Group { elements: 1, entries: n, times: 1 + n }).collect();
-    Mark {
+fn mark(seq: Seq) -> TranscriptMark {
+    let groups = (0..seq % 3).map(|n| ElementGroup { elements: 1, entries: n, times: 1 + n }).collect();
+    TranscriptMark {
         from: seq,
         elements: seq + 5,
         digest: format!("9f3a{seq}"),
@@ -153,9 +153,9 @@ fn words(dice: &mut Dice, seq: Seq) -> String {
 
 fn reply(dice: &mut Dice, seq: Seq) -> Entry {
     let calls = if dice.chance(50) { 0 } else { 1 + dice.below(3) };
-    let mut parts = vec![Part::text(words(dice, seq))];
+    let mut parts = vec![MessagePart::text(words(dice, seq))];
     for n in 0..calls {
-        parts.push(Part::Call(Call {
+        parts.push(MessagePart::Call(Call {
             id: format!("c{seq}-{n}"),
             name: "read".into(),
             arguments: "{\"path\":\"窓.rs\"}".into(),

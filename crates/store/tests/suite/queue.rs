@@ -1,7 +1,7 @@
 //! The queue: what waits, who has it, and what becomes of it when they are not heard of.
 
 use super::{eventually, sid};
-use komado_store::{Error, Holder, Job, Outcome, Queued, Stage, Store, Taken};
+use komado_store::{Error, Holder, Job, JobOutcome, JobStage, QueuedJob, Store, TakenJob};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ fn worker(name: &str) -> Holder {
     Holder { pid: 7, host: "機械".into(), program: name.into(), since: "now".into() }
 }
 
-fn take(store: &dyn Store, hidden: Duration) -> Option<Taken> {
+fn take(store: &dyn Store, hidden: Duration) -> Option<TakenJob> {
     store.take(&worker("komado work"), hidden).unwrap()
 }
 
-fn taken(store: &dyn Store, hidden: Duration) -> Taken {
+fn taken(store: &dyn Store, hidden: Duration) -> TakenJob {
     take(store, hidden).expect("a job waits")
 }
 
@@ -42,7 +42,7 @@ fn names(store: &dyn Store) -> Vec<String> {
     store.jobs(None, 0).unwrap().iter().map(|queued| queued.job.session.to_string()).collect()
 }
 
-fn stage(store: &dyn Store, name: &str) -> Stage {
+fn stage(store: &dyn Store, name: &str) -> JobStage {
     let jobs = store.jobs(None, 0).unwrap();
     jobs.into_iter().find(|queued| queued.job.session == sid(name)).expect("it is in the queue").stage
 }
@@ -66,8 +66,8 @@ pub(crate) fn jobs_are_taken_in_the_order_they_came_as_they_were_put(store: &dyn
 
 pub(crate) fn a_job_of_another_queue_stands_here_as_it_stood_there(store: &dyn Store) {
     let as_it_stood =
-        |name: &str, stage: Stage| Queued { job: job(name), stage, tries: 3, why: Some("窓".into()) };
-    let (dead, waiting) = (as_it_stood("d", Stage::Dead), as_it_stood("w", Stage::Waiting));
+        |name: &str, stage: JobStage| QueuedJob { job: job(name), stage, tries: 3, why: Some("窓".into()) };
+    let (dead, waiting) = (as_it_stood("d", JobStage::Dead), as_it_stood("w", JobStage::Waiting));
     assert!(store.adopt(&dead).unwrap() && store.adopt(&waiting).unwrap());
     assert!(!store.adopt(&dead).unwrap() && !store.enqueue(&dead.job).unwrap());
     assert_eq!(store.jobs(None, 0).unwrap(), [dead, waiting]);
@@ -89,7 +89,7 @@ pub(crate) fn a_key_and_a_session_are_in_the_queue_once(store: &dyn Store) {
     refused(store);
     let held = taken(store, LONG);
     refused(store);
-    store.finish(&held, &Outcome::Dead { why: "no".into() }).unwrap();
+    store.finish(&held, &JobOutcome::Dead { why: "no".into() }).unwrap();
     refused(store);
     assert!(store.withdraw(&sid("a")).unwrap());
     assert!(store.enqueue(&same_key).unwrap());
@@ -99,33 +99,33 @@ pub(crate) fn a_key_and_a_session_are_in_the_queue_once(store: &dyn Store) {
 pub(crate) fn a_job_that_is_done_leaves_the_queue_and_may_come_again(store: &dyn Store) {
     put(store, &["a", "b"]);
     let first = taken(store, LONG);
-    assert_eq!(stage(store, "a"), Stage::Held(worker("komado work")));
-    assert_eq!(stage(store, "b"), Stage::Waiting);
+    assert_eq!(stage(store, "a"), JobStage::Held(worker("komado work")));
+    assert_eq!(stage(store, "b"), JobStage::Waiting);
     store.keep(&first, LONG).unwrap();
-    store.finish(&first, &Outcome::Done).unwrap();
+    store.finish(&first, &JobOutcome::Done).unwrap();
     assert_eq!(names(store), ["b"]);
-    assert!(is_not_theirs(store.finish(&first, &Outcome::Done), "a"));
+    assert!(is_not_theirs(store.finish(&first, &JobOutcome::Done), "a"));
     put(store, &["a"]);
     assert_eq!(names(store), ["b", "a"], "it comes at the end");
     assert!(is_not_theirs(store.keep(&first, LONG), "a"), "it is another one");
-    assert!(is_not_theirs(store.finish(&first, &Outcome::Done), "a"));
+    assert!(is_not_theirs(store.finish(&first, &JobOutcome::Done), "a"));
     assert_eq!(names(store), ["b", "a"]);
 }
 
 pub(crate) fn a_job_that_is_to_be_tried_again_has_its_old_place_and_says_why(store: &dyn Store) {
     put(store, &["a", "b"]);
     let first = taken(store, LONG);
-    let again = |pause| Outcome::Again { pause, why: "接続が切れた".into() };
+    let again = |pause| JobOutcome::Again { pause, why: "接続が切れた".into() };
     store.finish(&first, &again(Duration::ZERO)).unwrap();
     assert!(is_not_theirs(store.keep(&first, LONG), "a"), "nobody has it");
-    assert_eq!(stage(store, "a"), Stage::Waiting);
+    assert_eq!(stage(store, "a"), JobStage::Waiting);
     let second = taken(store, LONG);
     assert_eq!(second.job, job("a"));
     assert_eq!((second.tries, second.why.as_deref()), (2, Some("接続が切れた")));
     store.finish(&second, &again(LONG)).unwrap();
     assert_eq!(taken(store, LONG).job, job("b"), "the pause of the other is not over");
     assert_eq!(take(store, LONG), None);
-    assert_eq!(stage(store, "a"), Stage::Waiting);
+    assert_eq!(stage(store, "a"), JobStage::Waiting);
     assert!(store.requeue(&sid("a")).unwrap());
     let third = taken(store, LONG);
     assert_eq!((&third.job, third.tries), (&job("a"), 1));
@@ -133,29 +133,29 @@ pub(crate) fn a_job_that_is_to_be_tried_again_has_its_old_place_and_says_why(sto
 
 pub(crate) fn a_job_that_is_given_back_counts_no_try_and_keeps_its_reason(store: &dyn Store) {
     put(store, &["a", "b"]);
-    store.finish(&taken(store, LONG), &Outcome::Back).unwrap();
+    store.finish(&taken(store, LONG), &JobOutcome::Back).unwrap();
     let listed = store.jobs(None, 1).unwrap().remove(0);
-    assert_eq!((listed.stage, listed.tries, listed.why), (Stage::Waiting, 0, None));
+    assert_eq!((listed.stage, listed.tries, listed.why), (JobStage::Waiting, 0, None));
     let why = "落ちた".to_owned();
-    store.finish(&taken(store, LONG), &Outcome::Again { pause: Duration::ZERO, why }).unwrap();
+    store.finish(&taken(store, LONG), &JobOutcome::Again { pause: Duration::ZERO, why }).unwrap();
     let second = taken(store, LONG);
     assert_eq!((&second.job, second.tries), (&job("a"), 2));
-    store.finish(&second, &Outcome::Back).unwrap();
-    assert!(is_not_theirs(store.finish(&second, &Outcome::Back), "a"), "nobody has it");
+    store.finish(&second, &JobOutcome::Back).unwrap();
+    assert!(is_not_theirs(store.finish(&second, &JobOutcome::Back), "a"), "nobody has it");
     let third = taken(store, LONG);
     assert_eq!((third.tries, third.why.as_deref()), (2, Some("落ちた")), "what was before counts");
 }
 
 pub(crate) fn a_job_that_was_laid_aside_is_kept_until_somebody_decides(store: &dyn Store) {
     put(store, &["a", "b"]);
-    store.finish(&taken(store, LONG), &Outcome::Dead { why: "三回".into() }).unwrap();
+    store.finish(&taken(store, LONG), &JobOutcome::Dead { why: "三回".into() }).unwrap();
     assert_eq!(taken(store, LONG).job, job("b"));
     assert_eq!(take(store, LONG), None);
     let listed = store.jobs(None, 1).unwrap().remove(0);
-    assert_eq!((listed.job, listed.stage, listed.tries), (job("a"), Stage::Dead, 1));
+    assert_eq!((listed.job, listed.stage, listed.tries), (job("a"), JobStage::Dead, 1));
     assert_eq!(listed.why.as_deref(), Some("三回"));
     assert!(store.requeue(&sid("a")).unwrap());
-    assert_eq!(stage(store, "a"), Stage::Waiting);
+    assert_eq!(stage(store, "a"), JobStage::Waiting);
     assert_eq!(taken(store, LONG).tries, 1, "as if it had never been taken");
 }
 
@@ -168,13 +168,13 @@ pub(crate) fn what_somebody_works_on_is_not_put_back_and_may_be_taken_out(store:
     assert!(store.withdraw(&sid("a")).unwrap());
     assert!(!store.withdraw(&sid("a")).unwrap());
     assert!(is_not_theirs(store.keep(&held, LONG), "a"));
-    assert!(is_not_theirs(store.finish(&held, &Outcome::Done), "a"));
+    assert!(is_not_theirs(store.finish(&held, &JobOutcome::Done), "a"));
     assert_eq!(names(store), Vec::<String>::new());
 }
 
 pub(crate) fn jobs_are_listed_page_by_page(store: &dyn Store) {
     put(store, &["e", "c", "a", "b", "d"]);
-    store.finish(&taken(store, LONG), &Outcome::Dead { why: "x".into() }).unwrap();
+    store.finish(&taken(store, LONG), &JobOutcome::Dead { why: "x".into() }).unwrap();
     taken(store, LONG);
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -192,7 +192,7 @@ pub(crate) fn a_pause_of_any_length_is_one(store: &dyn Store) {
     put(store, &["a", "b"]);
     let held = taken(store, Duration::MAX);
     store.keep(&held, Duration::MAX).unwrap();
-    store.finish(&held, &Outcome::Again { pause: Duration::MAX, why: "x".into() }).unwrap();
+    store.finish(&held, &JobOutcome::Again { pause: Duration::MAX, why: "x".into() }).unwrap();
     assert_eq!(taken(store, LONG).job, job("b"));
     assert_eq!(take(store, LONG), None);
 }
@@ -205,21 +205,23 @@ pub(crate) fn who_is_not_heard_of_loses_the_job_to_the_next(store: &dyn Store) {
     assert_eq!((&next.job, next.tries), (&job("a"), 2));
     assert_ne!(next.token, slow.token);
     assert!(is_not_theirs(store.keep(&slow, LONG), "a"));
-    for outcome in
-        [Outcome::Done, Outcome::Dead { why: "x".into() }, Outcome::Again { pause: LONG, why: "x".into() }]
-    {
+    for outcome in [
+        JobOutcome::Done,
+        JobOutcome::Dead { why: "x".into() },
+        JobOutcome::Again { pause: LONG, why: "x".into() },
+    ] {
         assert!(is_not_theirs(store.finish(&slow, &outcome), "a"));
         let listed = store.jobs(None, 1).unwrap().remove(0);
-        assert_eq!((listed.stage, listed.tries), (Stage::Held(worker("komado work")), 2));
+        assert_eq!((listed.stage, listed.tries), (JobStage::Held(worker("komado work")), 2));
         assert_eq!(listed.why, None, "nothing was changed");
     }
-    store.finish(&next, &Outcome::Done).unwrap();
+    store.finish(&next, &JobOutcome::Done).unwrap();
 }
 
 pub(crate) fn a_job_whose_holder_is_not_heard_of_waits_and_may_be_put_back(store: &dyn Store) {
     put(store, &["a"]);
     let slow = taken(store, SHORT);
-    eventually(|| (stage(store, "a") == Stage::Waiting).then_some(()));
+    eventually(|| (stage(store, "a") == JobStage::Waiting).then_some(()));
     // Nobody else took it: it is still theirs, and they may go on.
     store.keep(&slow, SHORT).unwrap();
     eventually(|| store.requeue(&sid("a")).unwrap().then_some(()));
@@ -229,7 +231,7 @@ pub(crate) fn a_job_whose_holder_is_not_heard_of_waits_and_may_be_put_back(store
 
 pub(crate) fn a_job_comes_back_when_its_pause_is_over(store: &dyn Store) {
     put(store, &["a", "b"]);
-    let pause = Outcome::Again { pause: SHORT, why: "later".into() };
+    let pause = JobOutcome::Again { pause: SHORT, why: "later".into() };
     store.finish(&taken(store, LONG), &pause).unwrap();
     assert_eq!(taken(store, LONG).job, job("b"));
     assert_eq!(eventually(|| take(store, LONG)).job, job("a"));
@@ -242,7 +244,7 @@ pub(crate) fn two_takers_never_have_the_same_job(store: &dyn Store, other: &dyn 
         let mut mine = Vec::new();
         while let Some(taken) = take(store, LONG) {
             mine.push(taken.job.session.to_string());
-            store.finish(&taken, &Outcome::Done).unwrap();
+            store.finish(&taken, &JobOutcome::Done).unwrap();
         }
         mine
     };

@@ -6,11 +6,14 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::shelf::{Filter, Hit, Mark, Sheet, Sought, Tally};
+use komado_store::search_index::{
+    IndexQuery, IndexedEntry, IndexedUpto, SearchFilter, SearchHit, TermCounts,
+};
 use komado_store::{
-    BlobRef, Blobs, Change, Holder, Journal, Lessons, Letter, Mail, Mode, Note, Outcome, Places, Pulse,
-    Query, Queue, Queued, ReadSeek, Result, Row, Shelf, Spot, Stage, Store, Swept, Taken, Tree, Vitals,
-    Watch, Watcher, Which,
+    BlobRef, BlobSweep, Blobs, BranchFilter, BranchTable, Holder, JobOutcome, JobStage, Journal,
+    JournalRepair, JournalRow, Lessons, OpenMode, Queue, QueuedJob, ReadSeek, RequestFile, Result,
+    SearchIndex, SessionChange, SessionQuery, Store, StoreFigures, StoreHealthFigures, TakenJob, ThreadMail,
+    TranscriptPlace, TranscriptPlaces, WatchStore, Watcher,
 };
 use komado_testkit::{Faulty, injected_at};
 use std::io::Read;
@@ -64,20 +67,22 @@ fn everything(store: &dyn Store) -> Vec<String> {
     let mut all = Vec::new();
     for queued in store.jobs(None, 0).unwrap() {
         // Whether somebody still holds it is a matter of time.
-        let is_dead = queued.stage == Stage::Dead;
+        let is_dead = queued.stage == JobStage::Dead;
         all.push(format!("{:?} {} {:?} {is_dead}", queued.job, queued.tries, queued.why));
     }
-    for session in store.sessions(&Query::default()).unwrap() {
+    for session in store.sessions(&SessionQuery::default()).unwrap() {
         all.push(format!("{session:?}"));
         let id = SessionId::new(session.meta.uuid).unwrap();
         for header in store.threads(&id).unwrap() {
             all.push(format!("{header:?}"));
-            let journal = store.open(&id, &header.thread, Mode::Read).unwrap();
+            let journal = store.open(&id, &header.thread, OpenMode::Read).unwrap();
             for seq in 1..=journal.last() {
                 all.push(format!("{:?} {:?}", journal.head(seq).unwrap(), journal.line(seq).unwrap()));
             }
         }
-        all.extend(store.branches(&id, Which::All).unwrap().iter().map(|branch| format!("{branch:?}")));
+        all.extend(
+            store.branches(&id, BranchFilter::All).unwrap().iter().map(|branch| format!("{branch:?}")),
+        );
         for to in ["a", "z", "to"] {
             all.push(format!("{:?}", store.mail(&id, &ThreadId::new(to).unwrap()).unwrap()));
         }
@@ -93,11 +98,11 @@ fn everything(store: &dyn Store) -> Vec<String> {
         let mut blobs = blobs.into_inner().unwrap();
         blobs.sort();
         all.extend(blobs);
-        let shelf = store.shelf(&id).unwrap();
+        let shelf = store.search_index(&id).unwrap();
         for header in store.threads(&id).unwrap() {
             all.push(format!("{:?}", shelf.upto(&header.thread).unwrap()));
         }
-        for hit in shelf.holding(&[], &Filter::default(), None).unwrap() {
+        for hit in shelf.holding(&[], &SearchFilter::default(), None).unwrap() {
             all.push(format!("{hit:?}"));
         }
     }
@@ -113,7 +118,7 @@ impl<S: Store + 'static> Blobs for Retried<S> {
         self.0.go(|| self.0.store.blob(id, blob))
     }
 
-    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<Swept> {
+    fn sweep(&self, id: &SessionId, keep: &dyn Fn(&str) -> bool) -> Result<BlobSweep> {
         self.0.go(|| self.0.store.sweep(id, keep))
     }
 }
@@ -136,22 +141,22 @@ impl<S: Store + 'static> Lessons for Retried<S> {
     }
 }
 
-impl<S: Store + 'static> Places for Retried<S> {
-    fn note(&self, spots: &[Spot]) -> Result<()> {
+impl<S: Store + 'static> TranscriptPlaces for Retried<S> {
+    fn note(&self, spots: &[TranscriptPlace]) -> Result<()> {
         self.0.go(|| self.0.store.note(spots))
     }
 
-    fn spots(&self, name: &str) -> Result<Vec<Spot>> {
+    fn spots(&self, name: &str) -> Result<Vec<TranscriptPlace>> {
         self.0.go(|| self.0.store.spots(name))
     }
 }
 
-impl<S: Store + 'static> Tree for Retried<S> {
+impl<S: Store + 'static> BranchTable for Retried<S> {
     fn put_branch(&self, branch: &Branch) -> Result<()> {
         self.0.go(|| self.0.store.put_branch(branch))
     }
 
-    fn branches(&self, id: &SessionId, which: Which) -> Result<Vec<Branch>> {
+    fn branches(&self, id: &SessionId, which: BranchFilter) -> Result<Vec<Branch>> {
         self.0.go(|| self.0.store.branches(id, which.clone()))
     }
 
@@ -163,11 +168,11 @@ impl<S: Store + 'static> Tree for Retried<S> {
         self.0.go(|| self.0.store.drop_branch(id, thread))
     }
 
-    fn post(&self, id: &SessionId, to: &ThreadId, mail: &Mail) -> Result<()> {
+    fn post(&self, id: &SessionId, to: &ThreadId, mail: &ThreadMail) -> Result<()> {
         self.0.go(|| self.0.store.post(id, to, mail))
     }
 
-    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<Mail>> {
+    fn mail(&self, id: &SessionId, to: &ThreadId) -> Result<Vec<ThreadMail>> {
         self.0.go(|| self.0.store.mail(id, to))
     }
 
@@ -177,23 +182,23 @@ impl<S: Store + 'static> Tree for Retried<S> {
 }
 
 impl<S: Store + 'static> Queue for Retried<S> {
-    fn adopt(&self, queued: &Queued) -> Result<bool> {
+    fn adopt(&self, queued: &QueuedJob) -> Result<bool> {
         self.0.go(|| self.0.store.adopt(queued))
     }
 
-    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<Taken>> {
+    fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>> {
         self.0.go(|| self.0.store.take(holder, hidden))
     }
 
-    fn keep(&self, taken: &Taken, hidden: Duration) -> Result<()> {
+    fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()> {
         self.0.go(|| self.0.store.keep(taken, hidden))
     }
 
-    fn finish(&self, taken: &Taken, outcome: &Outcome) -> Result<()> {
+    fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()> {
         self.0.go(|| self.0.store.finish(taken, outcome))
     }
 
-    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<Queued>> {
+    fn jobs(&self, after: Option<&SessionId>, limit: usize) -> Result<Vec<QueuedJob>> {
         self.0.go(|| self.0.store.jobs(after, limit))
     }
 
@@ -206,14 +211,14 @@ impl<S: Store + 'static> Queue for Retried<S> {
     }
 }
 
-impl<S: Store + 'static> Watch for Retried<S> {
+impl<S: Store + 'static> WatchStore for Retried<S> {
     fn watch(&self) -> Result<Box<dyn Watcher>> {
         self.0.go(|| self.0.store.watch())
     }
 }
 
-impl<S: Store + 'static> Pulse for Retried<S> {
-    fn vitals(&self) -> Result<Vitals> {
+impl<S: Store + 'static> StoreFigures for Retried<S> {
+    fn vitals(&self) -> Result<StoreHealthFigures> {
         self.0.go(|| self.0.store.vitals())
     }
 }
@@ -223,11 +228,11 @@ impl<S: Store + 'static> Store for Retried<S> {
         self.0.go(|| self.0.store.create(meta))
     }
 
-    fn sessions(&self, query: &Query) -> Result<Vec<Session>> {
+    fn sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.0.go(|| self.0.store.sessions(query))
     }
 
-    fn change(&self, id: &SessionId, change: &Change) -> Result<Session> {
+    fn change(&self, id: &SessionId, change: &SessionChange) -> Result<Session> {
         self.0.go(|| self.0.store.change(id, change))
     }
 
@@ -243,14 +248,14 @@ impl<S: Store + 'static> Store for Retried<S> {
         self.0.go(|| self.0.store.spawn(header))
     }
 
-    fn open(&self, id: &SessionId, thread: &ThreadId, mode: Mode) -> Result<Box<dyn Journal>> {
+    fn open(&self, id: &SessionId, thread: &ThreadId, mode: OpenMode) -> Result<Box<dyn Journal>> {
         let journal = self.0.go(|| self.0.store.open(id, thread, mode))?;
         Ok(Box::new(RetriedJournal { journal, store: Arc::clone(&self.0) }))
     }
 
-    fn shelf(&self, id: &SessionId) -> Result<Box<dyn Shelf>> {
-        let shelf = self.0.go(|| self.0.store.shelf(id))?;
-        Ok(Box::new(RetriedShelf { shelf, store: Arc::clone(&self.0) }))
+    fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
+        let search_index = self.0.go(|| self.0.store.search_index(id))?;
+        Ok(Box::new(RetriedShelf { shelf: search_index, store: Arc::clone(&self.0) }))
     }
 }
 
@@ -276,12 +281,12 @@ impl<S: Store + 'static> Journal for RetriedJournal<S> {
         self.store.go(|| self.journal.line(seq))
     }
 
-    fn append(&mut self, after: Seq, rows: &[Row]) -> Result<()> {
+    fn append(&mut self, after: Seq, rows: &[JournalRow]) -> Result<()> {
         self.store.go(|| self.journal.append(after, rows))
     }
 
-    fn letter(&self) -> Result<Letter> {
-        self.store.go(|| self.journal.letter())
+    fn request_file(&self) -> Result<RequestFile> {
+        self.store.go(|| self.journal.request_file())
     }
 
     fn settle(&mut self, view: &View) -> Result<()> {
@@ -301,38 +306,55 @@ impl<S: Store + 'static> Journal for RetriedJournal<S> {
         Ok(Box::new(Self { journal, store: Arc::clone(&self.store) }))
     }
 
-    fn notes(&self) -> &[Note] {
+    fn notes(&self) -> &[JournalRepair] {
         self.journal.notes()
     }
 }
 
 struct RetriedShelf<S> {
-    shelf: Box<dyn Shelf>,
+    shelf: Box<dyn SearchIndex>,
     store: Arc<Inner<S>>,
 }
 
-impl<S: Store> Shelf for RetriedShelf<S> {
-    fn upto(&self, thread: &ThreadId) -> Result<Mark> {
+impl<S: Store> SearchIndex for RetriedShelf<S> {
+    fn upto(&self, thread: &ThreadId) -> Result<IndexedUpto> {
         self.store.go(|| self.shelf.upto(thread))
     }
 
-    fn add(&mut self, thread: &ThreadId, after: Mark, upto: Mark, sheets: &[Sheet]) -> Result<()> {
+    fn add(
+        &mut self,
+        thread: &ThreadId,
+        after: IndexedUpto,
+        upto: IndexedUpto,
+        sheets: &[IndexedEntry],
+    ) -> Result<()> {
         self.store.go(|| self.shelf.add(thread, after, upto, sheets))
     }
 
-    fn tally(&self, terms: &[String]) -> Result<Tally> {
+    fn tally(&self, terms: &[String]) -> Result<TermCounts> {
         self.store.go(|| self.shelf.tally(terms))
     }
 
-    fn search(&self, sought: &Sought) -> Result<Vec<Hit>> {
+    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
         self.store.go(|| self.shelf.search(sought))
     }
 
-    fn holding(&self, terms: &[String], filter: &Filter, before: Option<u64>) -> Result<Vec<Hit>> {
+    fn holding(
+        &self,
+        terms: &[String],
+        filter: &SearchFilter,
+        before: Option<u64>,
+    ) -> Result<Vec<SearchHit>> {
         self.store.go(|| self.shelf.holding(terms, filter, before))
     }
 
-    fn around(&self, thread: &ThreadId, seq: Seq, reach: u32, filter: &Filter) -> Result<Vec<(i32, Hit)>> {
+    fn around(
+        &self,
+        thread: &ThreadId,
+        seq: Seq,
+        reach: u32,
+        filter: &SearchFilter,
+    ) -> Result<Vec<(i32, SearchHit)>> {
         self.store.go(|| self.shelf.around(thread, seq, reach, filter))
     }
 

@@ -4,29 +4,29 @@ use super::{make, meta, root, sid, tid};
 use crate::suite::play::{self, said};
 use komado_core::session::{Counters, Meta, Session, State};
 use komado_core::{Role, SessionId, ThreadId};
-use komado_store::{Change, Error, Mode, Query, Store};
+use komado_store::{Error, OpenMode, SessionChange, SessionQuery, Store};
 use komado_testkit::Book;
 
-fn ids(store: &dyn Store, query: &Query) -> Vec<String> {
+fn ids(store: &dyn Store, query: &SessionQuery) -> Vec<String> {
     store.sessions(query).unwrap().into_iter().map(|session| session.meta.uuid).collect()
 }
 
 fn enter(store: &dyn Store, id: &SessionId, to: State, at: &str) -> Session {
-    store.change(id, &Change::State { to, at: at.into(), why: None }).unwrap()
+    store.change(id, &SessionChange::State { to, at: at.into(), why: None }).unwrap()
 }
 
 pub(crate) fn a_session_is_listed_as_it_was_made(store: &dyn Store) {
-    assert_eq!(store.sessions(&Query::default()).unwrap(), []);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), []);
     let mut made = meta("s", 3);
     made.user = Some("ann".into());
     made.config.llm_provider = Some("openai".into());
     made.config.context_length = Some(128_000);
     made.config.compression_threshold = Some(0.7);
     store.create(&made).unwrap();
-    assert_eq!(store.sessions(&Query::default()).unwrap(), [Session::new(&made)]);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), [Session::new(&made)]);
     let queued = Meta { queued: true, ..meta("q", 4) };
     store.create(&queued).unwrap();
-    assert_eq!(store.sessions(&Query::default()).unwrap()[1], Session::new(&queued));
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap()[1], Session::new(&queued));
     let threads = store.threads(&sid("s")).unwrap();
     assert_eq!(threads.len(), 1);
     assert!(threads[0].thread.is_root() && threads[0].base.is_none() && threads[0].session == sid("s"));
@@ -35,12 +35,12 @@ pub(crate) fn a_session_is_listed_as_it_was_made(store: &dyn Store) {
 
 pub(crate) fn an_id_is_given_once(store: &dyn Store) {
     let id = make(store, "s");
-    play::write(&mut Book::default(), &mut *root(store, &id, Mode::Write), said(Role::User, "kept"), 1);
+    play::write(&mut Book::default(), &mut *root(store, &id, OpenMode::Write), said(Role::User, "kept"), 1);
     assert!(matches!(store.create(&meta("s", 1)), Err(Error::SessionExists(taken)) if taken == id));
     enter(store, &id, State::Completed, "2024-01-15T11:00:00Z");
     assert!(matches!(store.create(&meta("s", 1)), Err(Error::SessionExists(_))));
-    assert_eq!(root(store, &id, Mode::Read).last(), 1);
-    assert_eq!(ids(store, &Query::default()), ["s"]);
+    assert_eq!(root(store, &id, OpenMode::Read).last(), 1);
+    assert_eq!(ids(store, &SessionQuery::default()), ["s"]);
 }
 
 pub(crate) fn nothing_is_made_under_an_id_that_is_none(store: &dyn Store) {
@@ -48,15 +48,15 @@ pub(crate) fn nothing_is_made_under_an_id_that_is_none(store: &dyn Store) {
         let bad = Meta { uuid: id.into(), ..meta("good", 0) };
         assert!(store.create(&bad).is_err(), "{id:?}");
     }
-    assert_eq!(store.sessions(&Query::default()).unwrap(), []);
+    assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), []);
 }
 
 pub(crate) fn sessions_come_in_the_order_they_were_made_page_by_page(store: &dyn Store) {
     for (id, minute) in [("c", 1), ("a", 2), ("b", 2), ("e", 0), ("d", 2)] {
         store.create(&meta(id, minute)).unwrap();
     }
-    assert_eq!(ids(store, &Query::default()), ["e", "c", "a", "b", "d"]);
-    let mut query = Query { limit: 2, ..Query::default() };
+    assert_eq!(ids(store, &SessionQuery::default()), ["e", "c", "a", "b", "d"]);
+    let mut query = SessionQuery { limit: 2, ..SessionQuery::default() };
     let mut seen = Vec::new();
     loop {
         let page = store.sessions(&query).unwrap();
@@ -81,26 +81,26 @@ pub(crate) fn each_filter_keeps_what_it_names_and_they_add_up(store: &dyn Store)
     }
     enter(store, &sid("ab2"), State::Completed, "2024-02-01T00:00:00Z");
     enter(store, &sid("b_1"), State::Failed, "2024-03-01T00:00:00Z");
-    let prefix = |p: &str| Query { prefix: Some(p.into()), ..Query::default() };
+    let prefix = |p: &str| SessionQuery { prefix: Some(p.into()), ..SessionQuery::default() };
     assert_eq!(ids(store, &prefix("ab")), ["ab1", "ab2"]);
     assert_eq!(ids(store, &prefix("ab1")), ["ab1"]);
     assert_eq!(ids(store, &prefix("b_")), ["b_1"], "`_` and `%` are letters here");
     assert_eq!(ids(store, &prefix("%")), Vec::<String>::new());
     assert_eq!(ids(store, &prefix("")).len(), 4);
-    let status = |s| Query { status: Some(s), ..Query::default() };
+    let status = |s| SessionQuery { status: Some(s), ..SessionQuery::default() };
     assert_eq!(ids(store, &status(State::Running)), ["ab1", "bx1"]);
     assert_eq!(ids(store, &status(State::Failed)), ["b_1"]);
-    let user = |u: &str| Query { user: Some(u.into()), ..Query::default() };
+    let user = |u: &str| SessionQuery { user: Some(u.into()), ..SessionQuery::default() };
     assert_eq!(ids(store, &user("ann")), ["ab1", "b_1", "bx1"]);
     assert_eq!(ids(store, &user("an")), Vec::<String>::new());
-    let ended = |t: &str| Query { ended_before: Some(t.into()), ..Query::default() };
+    let ended = |t: &str| SessionQuery { ended_before: Some(t.into()), ..SessionQuery::default() };
     assert_eq!(ids(store, &ended("2024-02-01T00:00:00Z")), Vec::<String>::new());
     assert_eq!(ids(store, &ended("2024-02-01T00:00:01Z")), ["ab2"]);
     assert_eq!(ids(store, &ended("2025")), ["ab2", "b_1"]);
-    let both = Query { limit: 1, prefix: Some("b".into()), ..user("ann") };
+    let both = SessionQuery { limit: 1, prefix: Some("b".into()), ..user("ann") };
     assert_eq!(ids(store, &both), ["b_1"]);
     let after = Some((meta("b_1", 2).created_at, sid("b_1")));
-    assert_eq!(ids(store, &Query { after, ..both }), ["bx1"]);
+    assert_eq!(ids(store, &SessionQuery { after, ..both }), ["bx1"]);
 }
 
 pub(crate) fn states_change_and_counters_add_up(store: &dyn Store) {
@@ -120,44 +120,44 @@ pub(crate) fn states_change_and_counters_add_up(store: &dyn Store) {
     for (to, at, why) in steps {
         expect.enter(to, at, why);
         let why = why.map(str::to_owned);
-        assert_eq!(store.change(&id, &Change::State { to, at: at.into(), why }).unwrap(), expect);
+        assert_eq!(store.change(&id, &SessionChange::State { to, at: at.into(), why }).unwrap(), expect);
         let by =
             Counters { llm_call_count: 1, tool_call_count: 2, total_tokens: 1 << 40, compression_count: 3 };
         let at = "2024-01-15T12:00:00Z";
         expect.counters += by;
         expect.updated_at = at.into();
-        assert_eq!(store.change(&id, &Change::Count { by, at: at.into() }).unwrap(), expect);
-        assert_eq!(store.sessions(&Query::default()).unwrap(), [expect.clone()]);
+        assert_eq!(store.change(&id, &SessionChange::Count { by, at: at.into() }).unwrap(), expect);
+        assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), [expect.clone()]);
     }
 }
 
 pub(crate) fn an_ended_session_refuses_writers_until_it_is_opened_again(store: &dyn Store) {
     let id = make(store, "s");
     let mut book = Book::default();
-    play::write(&mut book, &mut *root(store, &id, Mode::Write), said(Role::User, "one"), 1);
+    play::write(&mut book, &mut *root(store, &id, OpenMode::Write), said(Role::User, "one"), 1);
     for ending in [State::Completed, State::Failed, State::Stopped] {
         enter(store, &id, ending, "2024-01-15T11:00:00Z");
         assert!(
-            matches!(store.open(&id, &ThreadId::root(), Mode::Write), Err(Error::Ended(ended, _)) if ended == id)
+            matches!(store.open(&id, &ThreadId::root(), OpenMode::Write), Err(Error::Ended(ended, _)) if ended == id)
         );
         let last = book.view().last();
-        assert_eq!(root(store, &id, Mode::Read).last(), last);
-        let mut amended = root(store, &id, Mode::Amend);
+        assert_eq!(root(store, &id, OpenMode::Read).last(), last);
+        let mut amended = root(store, &id, OpenMode::Amend);
         assert_eq!(amended.rewrite(&mut |_, _| None).unwrap(), 0);
         assert_eq!(amended.line(last).unwrap(), play::rows(&book, last - 1)[0].line);
         drop(amended);
         enter(store, &id, State::Running, "2024-01-15T11:01:00Z");
-        play::write(&mut book, &mut *root(store, &id, Mode::Write), said(Role::User, "again"), 1);
+        play::write(&mut book, &mut *root(store, &id, OpenMode::Write), said(Role::User, "again"), 1);
     }
-    assert_eq!(root(store, &id, Mode::Read).last(), 4);
+    assert_eq!(root(store, &id, OpenMode::Read).last(), 4);
 }
 
 pub(crate) fn a_session_that_is_being_written_is_neither_ended_nor_removed(store: &dyn Store) {
     let id = make(store, "s");
     let mut book = Book::default();
-    for mode in [Mode::Write, Mode::Amend] {
+    for mode in [OpenMode::Write, OpenMode::Amend] {
         let mut writer = root(store, &id, mode);
-        let end = Change::State { to: State::Completed, at: "2024-01-15T11:00:00Z".into(), why: None };
+        let end = SessionChange::State { to: State::Completed, at: "2024-01-15T11:00:00Z".into(), why: None };
         assert!(matches!(store.change(&id, &end), Err(Error::Busy { .. })));
         assert!(matches!(store.remove(&id), Err(Error::Busy { .. })));
         // What moves nothing is not refused.
@@ -166,7 +166,7 @@ pub(crate) fn a_session_that_is_being_written_is_neither_ended_nor_removed(store
         play::write(&mut book, &mut *writer, said(Role::User, "still here"), 1);
     }
     // A reader hinders nobody.
-    let reader = root(store, &id, Mode::Read);
+    let reader = root(store, &id, OpenMode::Read);
     assert_eq!(enter(store, &id, State::Completed, "2024-01-15T11:00:00Z").status, State::Completed);
     assert_eq!((reader.last(), reader.line(2).unwrap()), (2, play::rows(&book, 1)[0].line.clone()));
 }
@@ -174,16 +174,21 @@ pub(crate) fn a_session_that_is_being_written_is_neither_ended_nor_removed(store
 pub(crate) fn a_removed_session_is_gone_and_its_id_free(store: &dyn Store) {
     for ended in [false, true] {
         let id = make(store, "s");
-        play::write(&mut Book::default(), &mut *root(store, &id, Mode::Write), said(Role::User, "secret"), 1);
+        play::write(
+            &mut Book::default(),
+            &mut *root(store, &id, OpenMode::Write),
+            said(Role::User, "secret"),
+            1,
+        );
         let blob = store.put_blob(&id, &mut &b"bytes"[..]).unwrap();
         if ended {
             enter(store, &id, State::Completed, "2024-01-15T11:00:00Z");
         }
         store.remove(&id).unwrap();
-        assert_eq!(store.sessions(&Query::default()).unwrap(), []);
+        assert_eq!(store.sessions(&SessionQuery::default()).unwrap(), []);
         assert!(matches!(store.remove(&id), Err(Error::NoSession(_))));
         make(store, "s");
-        assert_eq!(root(store, &id, Mode::Read).last(), 0);
+        assert_eq!(root(store, &id, OpenMode::Read).last(), 0);
         assert!(matches!(store.blob(&id, &blob.id), Err(Error::NoBlob(..))));
         store.remove(&id).unwrap();
     }
@@ -191,7 +196,7 @@ pub(crate) fn a_removed_session_is_gone_and_its_id_free(store: &dyn Store) {
 
 pub(crate) fn what_is_not_there_is_named(store: &dyn Store) {
     let (id, none) = (make(store, "s"), sid("none"));
-    let count = Change::Count { by: Counters::default(), at: "t".into() };
+    let count = SessionChange::Count { by: Counters::default(), at: "t".into() };
     let missing = |error: Option<Error>| matches!(error, Some(Error::NoSession(id)) if id == none);
     assert!(missing(store.change(&none, &count).err()));
     assert!(missing(store.remove(&none).err()));
@@ -199,7 +204,7 @@ pub(crate) fn what_is_not_there_is_named(store: &dyn Store) {
     assert!(missing(store.put_blob(&none, &mut &b"x"[..]).err()));
     assert!(missing(store.blob(&none, &"0".repeat(32)).err()));
     assert!(missing(store.sweep(&none, &|_| true).err()));
-    for mode in [Mode::Read, Mode::Write, Mode::Amend] {
+    for mode in [OpenMode::Read, OpenMode::Write, OpenMode::Amend] {
         assert!(missing(store.open(&none, &ThreadId::root(), mode).err()));
         let error = store.open(&id, &tid("none"), mode).err();
         assert!(matches!(error, Some(Error::NoThread(_, thread)) if thread == tid("none")));

@@ -5,7 +5,7 @@ use crate::suite::dice::Dice;
 use crate::suite::play::{self, said};
 use komado_core::thread::{Header, Moment};
 use komado_core::{Role, Seq, SessionId};
-use komado_store::{Error, Journal, Mode, Store};
+use komado_store::{Error, Journal, OpenMode, Store};
 use komado_testkit::Book;
 
 pub(crate) fn header(id: &SessionId, thread: &str, base: Option<(&str, Seq)>, minute: u32) -> Header {
@@ -41,7 +41,7 @@ pub(crate) fn threads_are_listed_by_age_with_the_root_first(store: &dyn Store) {
     assert_eq!(names(store, &id), ["root", "early", "zeta", "alpha", "beta"]);
     let listed = store.threads(&id).unwrap();
     assert_eq!(listed[2], header(&id, "zeta", None, 40));
-    let spawned = store.open(&id, &tid("zeta"), Mode::Read).unwrap();
+    let spawned = store.open(&id, &tid("zeta"), OpenMode::Read).unwrap();
     assert_eq!((spawned.header(), spawned.last()), (&listed[2], 0));
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn a_thread_name_is_given_once_and_its_base_must_be_there(store: &dyn
     store.spawn(&header(&id, "t", None, 1)).unwrap();
     play::write(
         &mut Book::default(),
-        &mut *store.open(&id, &tid("t"), Mode::Write).unwrap(),
+        &mut *store.open(&id, &tid("t"), OpenMode::Write).unwrap(),
         said(Role::User, "x"),
         1,
     );
@@ -77,19 +77,19 @@ pub(crate) fn a_thread_name_is_given_once_and_its_base_must_be_there(store: &dyn
     let early = store.spawn(&header(&id, "w", Some(("t", 2)), 2)).unwrap_err();
     assert!(early.to_string().contains("s/t") && early.to_string().contains("@2"), "{early}");
     assert_eq!(names(store, &id), ["root", "t"]);
-    assert_eq!(store.open(&id, &tid("t"), Mode::Read).unwrap().last(), 1);
+    assert_eq!(store.open(&id, &tid("t"), OpenMode::Read).unwrap().last(), 1);
 }
 
 pub(crate) fn a_fork_shares_what_came_before_number_for_number(store: &dyn Store) {
     let id = make(store, "s");
     let (mut trunk, mut dice) = (Book::default(), Dice::new(5));
     play::go_on(&mut trunk, &mut dice, 12);
-    let mut writer = root(store, &id, Mode::Write);
+    let mut writer = root(store, &id, OpenMode::Write);
     writer.append(0, &play::rows(&trunk, 0)).unwrap();
 
     store.spawn(&header(&id, "fork", Some(("root", 7)), 1)).unwrap();
     let mut fork = trunk.fork(7);
-    let mut journal = store.open(&id, &tid("fork"), Mode::Write).unwrap();
+    let mut journal = store.open(&id, &tid("fork"), OpenMode::Write).unwrap();
     same(&*journal, &fork);
     play::go_on(&mut fork, &mut dice, 9);
     journal.append(7, &play::rows(&fork, 7)).unwrap();
@@ -101,13 +101,13 @@ pub(crate) fn a_fork_shares_what_came_before_number_for_number(store: &dyn Store
     for (name, at) in [("late", 11), ("early", 3), ("first", 0)] {
         store.spawn(&header(&id, name, Some(("fork", at)), 2)).unwrap();
         let mut book = fork.fork(at);
-        let mut journal = store.open(&id, &tid(name), Mode::Write).unwrap();
+        let mut journal = store.open(&id, &tid(name), OpenMode::Write).unwrap();
         same(&*journal, &book);
         play::go_on(&mut book, &mut dice, 5);
         journal.append(at, &play::rows(&book, at)).unwrap();
         same(&*journal, &book);
-        same(&*store.open(&id, &tid(name), Mode::Read).unwrap(), &book);
+        same(&*store.open(&id, &tid(name), OpenMode::Read).unwrap(), &book);
     }
-    same(&*store.open(&id, &tid("fork"), Mode::Read).unwrap(), &fork);
-    same(&*root(store, &id, Mode::Read), &trunk);
+    same(&*store.open(&id, &tid("fork"), OpenMode::Read).unwrap(), &fork);
+    same(&*root(store, &id, OpenMode::Read), &trunk);
 }

@@ -5,11 +5,11 @@ use super::threads::{header, same};
 use super::{make, root, sid, tid};
 use crate::suite::play::{self, said};
 use crate::suite::shares::{share, slice};
-use komado_core::head::Source;
+use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Setup, Share};
-use komado_core::thread::{Branch, Header, Moment, Status};
+use komado_core::thread::{Branch, Header, Moment, ThreadStatus};
 use komado_core::{Role, Seq, SessionId, View};
-use komado_store::{Error, Journal, Mail, Mode, Store, Which};
+use komado_store::{BranchFilter, Error, Journal, OpenMode, Store, ThreadMail};
 use komado_testkit::Book;
 
 fn branch(id: &SessionId, thread: &str, parent: &str, (depth, minute): (u32, u32)) -> Branch {
@@ -19,7 +19,7 @@ fn branch(id: &SessionId, thread: &str, parent: &str, (depth, minute): (u32, u32
         parent: Some(tid(parent)),
         depth,
         window_ratio: 0.8,
-        status: Status::Active,
+        status: ThreadStatus::Active,
         label: Some("調査".into()),
         chronicle_summary: None,
         held_by: None,
@@ -29,7 +29,7 @@ fn branch(id: &SessionId, thread: &str, parent: &str, (depth, minute): (u32, u32
     }
 }
 
-fn names(store: &dyn Store, id: &SessionId, which: Which) -> Vec<String> {
+fn names(store: &dyn Store, id: &SessionId, which: BranchFilter) -> Vec<String> {
     store.branches(id, which).unwrap().iter().map(|branch| branch.thread.to_string()).collect()
 }
 
@@ -43,7 +43,7 @@ fn spawn(
 ) -> (Book, Box<dyn Journal>) {
     let parent = Some(Moment { thread: tid(parent.0), seq: parent.1 });
     store.spawn(&Header { parent, ..header(id, thread, None, 5) }).unwrap();
-    let mut journal = store.open(id, &tid(thread), Mode::Write).unwrap();
+    let mut journal = store.open(id, &tid(thread), OpenMode::Write).unwrap();
     let mut book = Book::default();
     play::write(&mut book, &mut *journal, Entry::Share(share), 0);
     (book, journal)
@@ -58,23 +58,23 @@ fn sees_like(journal: &dyn Journal, book: &Book) {
 
 pub(crate) fn a_branch_is_listed_as_it_was_put_and_put_again_in_its_place(store: &dyn Store) {
     let id = make(store, "s");
-    assert_eq!(store.branches(&id, Which::All).unwrap(), []);
+    assert_eq!(store.branches(&id, BranchFilter::All).unwrap(), []);
     let mut row = branch(&id, "stelis_1", "root", (1, 7));
     row.told = false;
     row.held_by = Some("engine-7".into());
     row.window_ratio = 0.35;
     store.put_branch(&row).unwrap();
-    assert_eq!(store.branches(&id, Which::All).unwrap(), [row.clone()]);
-    row.status = Status::Completed;
+    assert_eq!(store.branches(&id, BranchFilter::All).unwrap(), [row.clone()]);
+    row.status = ThreadStatus::Completed;
     row.chronicle_summary = Some("新しい道具を作った\n\"calculator_v2\"".into());
     (row.label, row.held_by, row.told) = (None, None, true);
     row.completed_at = Some("2024-01-15T11:45:00Z".into());
     store.put_branch(&row).unwrap();
-    assert_eq!(store.branches(&id, Which::All).unwrap(), [row]);
-    for status in Status::ALL {
+    assert_eq!(store.branches(&id, BranchFilter::All).unwrap(), [row]);
+    for status in ThreadStatus::ALL {
         let row = Branch { status, ..branch(&id, "stelis_2", "root", (1, 8)) };
         store.put_branch(&row).unwrap();
-        assert_eq!(store.branches(&id, Which::All).unwrap()[1], row);
+        assert_eq!(store.branches(&id, BranchFilter::All).unwrap()[1], row);
     }
 }
 
@@ -90,22 +90,22 @@ pub(crate) fn branches_come_from_the_top_then_by_age(store: &dyn Store) {
     ] {
         store.put_branch(&branch(&id, name, parent, at)).unwrap();
     }
-    assert_eq!(names(store, &id, Which::All), ["first", "a", "b", "late", "mid", "deep"]);
+    assert_eq!(names(store, &id, BranchFilter::All), ["first", "a", "b", "late", "mid", "deep"]);
     // A root may have its row; it is nobody's child, and not listed.
     store.put_branch(&Branch { parent: None, depth: 0, ..branch(&id, "root", "root", (0, 0)) }).unwrap();
-    assert_eq!(names(store, &id, Which::All).len(), 6);
+    assert_eq!(names(store, &id, BranchFilter::All).len(), 6);
     // Another session has threads of the same names.
     let other = make(store, "t");
-    assert_eq!(names(store, &other, Which::All), Vec::<String>::new());
+    assert_eq!(names(store, &other, BranchFilter::All), Vec::<String>::new());
     store.put_branch(&branch(&other, "a", "root", (1, 1))).unwrap();
     store.drop_branch(&id, &tid("a")).unwrap();
-    assert_eq!(names(store, &id, Which::All), ["first", "b", "late", "mid", "deep"]);
-    assert_eq!(names(store, &other, Which::All), ["a"]);
+    assert_eq!(names(store, &id, BranchFilter::All), ["first", "b", "late", "mid", "deep"]);
+    assert_eq!(names(store, &other, BranchFilter::All), ["a"]);
 }
 
 pub(crate) fn unsettled_are_those_held_and_those_nobody_was_told_of(store: &dyn Store) {
     let id = make(store, "s");
-    for (n, status) in (0..).zip(Status::ALL) {
+    for (n, status) in (0..).zip(ThreadStatus::ALL) {
         for told in [true, false] {
             for held in [None, Some("engine-7".to_owned())] {
                 let name = format!("{}-{}-{}", status.name(), told, held.is_some());
@@ -114,8 +114,8 @@ pub(crate) fn unsettled_are_those_held_and_those_nobody_was_told_of(store: &dyn 
             }
         }
     }
-    let unsettled = names(store, &id, Which::Unsettled);
-    let expected: Vec<String> = names(store, &id, Which::All)
+    let unsettled = names(store, &id, BranchFilter::Unsettled);
+    let expected: Vec<String> = names(store, &id, BranchFilter::All)
         .into_iter()
         .filter(|name| {
             name.contains("-false-") || matches!(name.as_str(), "active-true-true" | "paused-true-true")
@@ -134,7 +134,7 @@ pub(crate) fn the_children_of_a_thread_are_listed_without_theirs(store: &dyn Sto
     store.put_branch(&Branch { parent: None, depth: 0, ..branch(&id, "root", "root", (0, 0)) }).unwrap();
     let other = make(store, "t");
     store.put_branch(&branch(&other, "c", "root", (1, 1))).unwrap();
-    let under = |id: &SessionId, thread: &str| names(store, id, Which::Under(tid(thread)));
+    let under = |id: &SessionId, thread: &str| names(store, id, BranchFilter::Under(tid(thread)));
     assert_eq!(under(&id, "root"), ["a", "b"]);
     assert_eq!(under(&id, "a"), ["ab", "deep"]);
     assert_eq!(under(&other, "root"), ["c"]);
@@ -147,17 +147,17 @@ pub(crate) fn a_parent_is_told_anew_of_all_its_children_and_of_no_others(store: 
     let (id, other) = (make(store, "s"), make(store, "t"));
     store.put_branch(&branch(&other, "a", "root", (1, 1))).unwrap();
     store.put_branch(&Branch { parent: None, depth: 0, ..branch(&id, "root", "root", (0, 0)) }).unwrap();
-    let ended = Branch { status: Status::Completed, ..branch(&id, "b", "root", (1, 2)) };
+    let ended = Branch { status: ThreadStatus::Completed, ..branch(&id, "b", "root", (1, 2)) };
     let untold = Branch { told: false, ..branch(&id, "c", "root", (1, 3)) };
     let mut rows = vec![branch(&id, "a", "root", (1, 1)), ended, untold, branch(&id, "deep", "a", (2, 1))];
     rows.iter().for_each(|row| store.put_branch(row).unwrap());
     store.unsettle(&id, &tid("nobody")).unwrap();
-    assert_eq!(store.branches(&id, Which::All).unwrap(), rows);
+    assert_eq!(store.branches(&id, BranchFilter::All).unwrap(), rows);
     store.unsettle(&id, &tid("root")).unwrap();
     rows[..3].iter_mut().for_each(|row| row.told = false);
-    assert_eq!(store.branches(&id, Which::All).unwrap(), rows, "nothing else is changed");
-    assert_eq!(names(store, &id, Which::Unsettled), ["a", "b", "c"]);
-    assert_eq!(names(store, &other, Which::Unsettled), Vec::<String>::new());
+    assert_eq!(store.branches(&id, BranchFilter::All).unwrap(), rows, "nothing else is changed");
+    assert_eq!(names(store, &id, BranchFilter::Unsettled), ["a", "b", "c"]);
+    assert_eq!(names(store, &other, BranchFilter::Unsettled), Vec::<String>::new());
 }
 
 pub(crate) fn a_branch_that_never_came_to_be_is_dropped(store: &dyn Store) {
@@ -167,13 +167,13 @@ pub(crate) fn a_branch_that_never_came_to_be_is_dropped(store: &dyn Store) {
     }
     for _ in 0..2 {
         store.drop_branch(&id, &tid("a")).unwrap();
-        assert_eq!(names(store, &id, Which::All), ["b"]);
+        assert_eq!(names(store, &id, BranchFilter::All), ["b"]);
     }
 }
 
 pub(crate) fn words_wait_in_the_order_they_were_told_until_they_are_taken(store: &dyn Store) {
     let id = make(store, "s");
-    let mail = |from: &str, seq: Seq| Mail { from: tid(from), seq };
+    let mail = |from: &str, seq: Seq| ThreadMail { from: tid(from), seq };
     let told = [("z", 9), ("a", 4), ("z", 12), ("a", 2), ("z", 9)];
     for (from, seq) in told {
         store.post(&id, &tid("to"), &mail(from, seq)).unwrap();
@@ -193,10 +193,10 @@ pub(crate) fn words_wait_in_the_order_they_were_told_until_they_are_taken(store:
 pub(crate) fn branches_and_mail_go_with_their_session(store: &dyn Store) {
     for _ in 0..2 {
         let id = make(store, "s");
-        assert_eq!(names(store, &id, Which::All), Vec::<String>::new());
+        assert_eq!(names(store, &id, BranchFilter::All), Vec::<String>::new());
         assert_eq!(store.mail(&id, &tid("a")).unwrap(), []);
         store.put_branch(&branch(&id, "a", "root", (1, 1))).unwrap();
-        store.post(&id, &tid("a"), &Mail { from: tid("b"), seq: 3 }).unwrap();
+        store.post(&id, &tid("a"), &ThreadMail { from: tid("b"), seq: 3 }).unwrap();
         store.remove(&id).unwrap();
     }
 }
@@ -205,10 +205,10 @@ pub(crate) fn a_tree_belongs_to_a_session_that_is_there(store: &dyn Store) {
     let (gone, thread) = (sid("gone"), tid("a"));
     let errors = [
         store.put_branch(&branch(&gone, "a", "root", (1, 1))).err(),
-        store.branches(&gone, Which::All).err(),
+        store.branches(&gone, BranchFilter::All).err(),
         store.unsettle(&gone, &thread).err(),
         store.drop_branch(&gone, &thread).err(),
-        store.post(&gone, &thread, &Mail { from: tid("b"), seq: 1 }).err(),
+        store.post(&gone, &thread, &ThreadMail { from: tid("b"), seq: 1 }).err(),
         store.mail(&gone, &thread).err(),
         store.taken(&gone, &thread, &tid("b"), 1).err(),
     ];
@@ -218,12 +218,12 @@ pub(crate) fn a_tree_belongs_to_a_session_that_is_there(store: &dyn Store) {
     let id = make(store, "s");
     let orphan = Header { parent: Some(Moment { thread, seq: 1 }), ..header(&id, "b", None, 1) };
     assert!(matches!(store.spawn(&orphan), Err(Error::NoThread(_, thread)) if thread == tid("a")));
-    assert!(matches!(root(store, &id, Mode::Read).above(&tid("b")), Err(Error::NoThread(..))));
+    assert!(matches!(root(store, &id, OpenMode::Read).above(&tid("b")), Err(Error::NoThread(..))));
 }
 
 pub(crate) fn a_child_sees_the_slices_of_all_threads_above(store: &dyn Store) {
     let id = make(store, "s");
-    let (mut trunk, mut top) = (Book::default(), root(store, &id, Mode::Write));
+    let (mut trunk, mut top) = (Book::default(), root(store, &id, OpenMode::Write));
     let system = |text: &str| Entry::Setup(Setup { system: Some(text.into()), ..Setup::default() });
     play::write(&mut trunk, &mut *top, system("You are 窓."), 5);
     for text in ["古い話", "please build it", "more"] {
@@ -267,18 +267,18 @@ pub(crate) fn a_child_sees_the_slices_of_all_threads_above(store: &dyn Store) {
     drop((top, below));
     sees_like(&*deep, &grandchild);
     drop(deep);
-    let deep = store.open(&id, &tid("stelis_1_1"), Mode::Read).unwrap();
+    let deep = store.open(&id, &tid("stelis_1_1"), OpenMode::Read).unwrap();
     same(&*deep, &grandchild);
     sees_like(&*deep, &grandchild);
 }
 
 pub(crate) fn a_thread_looks_up_others_as_they_are_now(store: &dyn Store) {
     let id = make(store, "s");
-    let (mut trunk, mut top) = (Book::default(), root(store, &id, Mode::Write));
+    let (mut trunk, mut top) = (Book::default(), root(store, &id, OpenMode::Write));
     play::write(&mut trunk, &mut *top, said(Role::User, "one"), 1);
     // A fork of the root, a child of the fork, and a fork of the child.
     store.spawn(&header(&id, "fork", Some(("root", 1)), 1)).unwrap();
-    let (mut fork, mut journal) = (trunk.fork(1), store.open(&id, &tid("fork"), Mode::Write).unwrap());
+    let (mut fork, mut journal) = (trunk.fork(1), store.open(&id, &tid("fork"), OpenMode::Write).unwrap());
     play::write(&mut fork, &mut *journal, said(Role::User, "二"), 1);
     let slices = vec![slice("fork", 2, &[(1, 2)])];
     let (mut child, mut below) = spawn(store, &id, "c", ("fork", 2), share("c", slices));
@@ -286,7 +286,7 @@ pub(crate) fn a_thread_looks_up_others_as_they_are_now(store: &dyn Store) {
     play::write(&mut child, &mut *below, said(Role::User, "three"), 1);
     let parent = Some(Moment { thread: tid("fork"), seq: 2 });
     store.spawn(&Header { parent, ..header(&id, "c2", Some(("c", 2)), 9) }).unwrap();
-    let other = store.open(&id, &tid("c2"), Mode::Write).unwrap();
+    let other = store.open(&id, &tid("c2"), OpenMode::Write).unwrap();
     sees_like(&*other, &child);
 
     let above = below.above(&tid("fork")).unwrap();
@@ -298,7 +298,7 @@ pub(crate) fn a_thread_looks_up_others_as_they_are_now(store: &dyn Store) {
     let mut above = below.above(&tid("fork")).unwrap();
     assert!(matches!(above.append(3, &[]), Err(Error::ReadOnly)), "it is there to look");
     let source: &dyn Journal = &*below;
-    assert_eq!(Source::above(source, &tid("root")).unwrap().last(), 1);
+    assert_eq!(EntrySource::above(source, &tid("root")).unwrap().last(), 1);
     drop(journal);
     same(&*below.above(&tid("fork")).unwrap(), &fork);
 }

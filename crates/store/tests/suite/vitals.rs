@@ -1,7 +1,7 @@
 //! Figures of a store: what it tells of itself is so.
 
 use super::{make, meta, root, sid};
-use komado_store::{Mode, Store};
+use komado_store::{OpenMode, Store};
 
 pub(crate) fn a_store_tells_what_it_holds(store: &dyn Store) {
     let empty = store.vitals().unwrap();
@@ -20,8 +20,8 @@ pub(crate) fn a_store_tells_what_it_holds(store: &dyn Store) {
 pub(crate) fn a_store_tells_how_many_sessions_this_process_writes(store: &dyn Store) {
     assert_eq!(store.vitals().unwrap().leases, Some(0));
     let (a, b) = (make(store, "a"), make(store, "b"));
-    let journals = (root(store, &a, Mode::Write), root(store, &b, Mode::Write));
-    let reader = root(store, &a, Mode::Read);
+    let journals = (root(store, &a, OpenMode::Write), root(store, &b, OpenMode::Write));
+    let reader = root(store, &a, OpenMode::Read);
     assert_eq!(store.vitals().unwrap().leases, Some(2));
     drop(journals);
     super::eventually(|| (store.vitals().unwrap().leases == Some(0)).then_some(()));

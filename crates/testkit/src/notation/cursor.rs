@@ -1,20 +1,20 @@
 //! A place in a line, and the few things that can stand there.
 
 use super::BadNotation;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 use serde_json::value::RawValue;
 use std::str::FromStr;
 
 type Found<T> = Result<T, BadNotation>;
 
 /// Reads one line from left to right.
-pub(super) struct Cursor<'a> {
+pub(super) struct NotationCursor<'a> {
     number: usize,
     line: &'a str,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> NotationCursor<'a> {
     /// The beginning of line `number`.
     pub(super) fn new(number: usize, line: &'a str) -> Self {
         let mut cursor = Self { number, line, at: 0 };
@@ -120,8 +120,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// A JSON value, kept as it is.
-    pub(super) fn json(&mut self, what: &str) -> Found<Raw> {
-        self.value::<&RawValue>(what).map(Raw::from_value)
+    pub(super) fn json(&mut self, what: &str) -> Found<RawJson> {
+        self.value::<&RawValue>(what).map(RawJson::from_value)
     }
 
     fn value<T: serde::Deserialize<'a>>(&mut self, what: &str) -> Found<T> {

@@ -1,12 +1,14 @@
 //! From lines to entries.
 
 use super::BadNotation;
-use super::cursor::Cursor;
+use super::cursor::NotationCursor;
 use komado_core::journal::{
-    Anchor, Cause, Chronicle, Close, Edit, EditKind, Ending, Entry, Group, Mark, Ratio, Replace, Reply, Sent,
-    Setup, Share, Show, ShowKind, Slice, Usage,
+    Anchor, Cause, Chronicle, Close, Edit, EditKind, ElementGroup, Ending, Entry, Ratio, Replace, Reply,
+    Sent, Setup, Share, Show, ShowKind, Slice, TranscriptMark, Usage,
 };
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, OutputRef, Part, Role};
+use komado_core::message::{
+    Call, CallKind, ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome,
+};
 use komado_core::{Seq, Span, ThreadId};
 
 /// Words that may follow a tool's name or a message's parts, so that a tool with such a name stands in quotes.
@@ -19,7 +21,7 @@ const SHOWS: [(&str, ShowKind); 3] =
 type Found<T> = Result<T, BadNotation>;
 
 /// Reads the entry that stands at place `seq`, and its tokens.
-pub(super) fn entry(cursor: &mut Cursor<'_>, seq: Seq) -> Found<(Entry, u32)> {
+pub(super) fn entry(cursor: &mut NotationCursor<'_>, seq: Seq) -> Found<(Entry, u32)> {
     let given = cursor.maybe_number::<Seq>()?;
     if given.is_some_and(|given| given != seq) {
         return cursor.fail(format!("this is entry {seq}; correct its number or leave it out"));
@@ -37,7 +39,7 @@ pub(super) fn entry(cursor: &mut Cursor<'_>, seq: Seq) -> Found<(Entry, u32)> {
     Ok(found)
 }
 
-fn operation(cursor: &mut Cursor<'_>) -> Found<Entry> {
+fn operation(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
     Ok(match cursor.peek() {
         Some("setup") => setup(cursor)?,
         Some("revert") => Entry::Revert { target: number_after(cursor, "revert")? },
@@ -81,18 +83,18 @@ fn operation(cursor: &mut Cursor<'_>) -> Found<Entry> {
     })
 }
 
-fn number_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Seq> {
+fn number_after(cursor: &mut NotationCursor<'_>, word: &str) -> Found<Seq> {
     cursor.eat(word);
     cursor.number("an entry's number")
 }
 
-fn span_after(cursor: &mut Cursor<'_>, word: &str) -> Found<Span> {
+fn span_after(cursor: &mut NotationCursor<'_>, word: &str) -> Found<Span> {
     cursor.eat(word);
     span(cursor)
 }
 
 /// `2..4,7`.
-fn spans(cursor: &mut Cursor<'_>) -> Found<Vec<Span>> {
+fn spans(cursor: &mut NotationCursor<'_>) -> Found<Vec<Span>> {
     let mut spans = vec![span(cursor)?];
     while cursor.eat_sign(',') {
         spans.push(span(cursor)?);
@@ -101,7 +103,7 @@ fn spans(cursor: &mut Cursor<'_>) -> Found<Vec<Span>> {
 }
 
 /// `4` or `2..4`.
-fn span(cursor: &mut Cursor<'_>) -> Found<Span> {
+fn span(cursor: &mut NotationCursor<'_>) -> Found<Span> {
     let from = cursor.number("a span such as 4 or 2..4")?;
     if !cursor.at_char('.') {
         return Ok(Span::new(from, from));
@@ -112,7 +114,7 @@ fn span(cursor: &mut Cursor<'_>) -> Found<Span> {
     Ok(Span::new(from, cursor.number("the end of the span, as in 2..4")?))
 }
 
-fn setup(cursor: &mut Cursor<'_>) -> Found<Entry> {
+fn setup(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
     cursor.eat("setup");
     let mut setup = Setup { system: cursor.maybe_text()?, ..Setup::default() };
     if cursor.eat("tools") {
@@ -128,7 +130,7 @@ fn setup(cursor: &mut Cursor<'_>) -> Found<Entry> {
     Ok(Entry::Setup(setup))
 }
 
-fn anchor(cursor: &mut Cursor<'_>) -> Found<Entry> {
+fn anchor(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
     cursor.eat("anchor");
     let (thread, ending) = (thread(cursor)?, ending(cursor));
     let first = cursor.count("first", "")?;
@@ -140,13 +142,13 @@ fn anchor(cursor: &mut Cursor<'_>) -> Found<Entry> {
     Ok(Entry::Anchor(Anchor { thread, label, ending, text, brief: cursor.attr("brief")?, first }))
 }
 
-fn thread(cursor: &mut Cursor<'_>) -> Found<ThreadId> {
+fn thread(cursor: &mut NotationCursor<'_>) -> Found<ThreadId> {
     let name = cursor.name("the thread's name")?;
     ThreadId::new(name).or_else(|_| cursor.fail("that is no name for a thread"))
 }
 
 /// `root@12`.
-fn moment(cursor: &mut Cursor<'_>) -> Found<(ThreadId, Seq)> {
+fn moment(cursor: &mut NotationCursor<'_>) -> Found<(ThreadId, Seq)> {
     let what = "a moment of a thread, as in root@12";
     let word = cursor.word(what)?;
     let found = word.rsplit_once('@').and_then(|(name, seq)| Some((name, seq.parse().ok()?)));
@@ -157,7 +159,7 @@ fn moment(cursor: &mut Cursor<'_>) -> Found<(ThreadId, Seq)> {
     }
 }
 
-fn share(cursor: &mut Cursor<'_>) -> Found<(Entry, u32)> {
+fn share(cursor: &mut NotationCursor<'_>) -> Found<(Entry, u32)> {
     let thread = thread(cursor)?;
     let Some(window) = cursor.count("window", "")? else { return cursor.expected("window=…") };
     let lends = cursor.eat("lends");
@@ -172,7 +174,7 @@ fn share(cursor: &mut Cursor<'_>) -> Found<(Entry, u32)> {
     Ok((Entry::Share(share), tokens))
 }
 
-fn slice(cursor: &mut Cursor<'_>) -> Found<Slice> {
+fn slice(cursor: &mut NotationCursor<'_>) -> Found<Slice> {
     let (thread, at) = moment(cursor)?;
     let part = cursor.word("a part of the window, such as 0.8")?;
     let Ok(number) = part.parse::<f64>() else {
@@ -190,7 +192,7 @@ fn slice(cursor: &mut Cursor<'_>) -> Found<Slice> {
     Ok(Slice { thread, at, ratio, keep, replace, head, tokens: cursor.tokens()? })
 }
 
-fn chronicle(cursor: &mut Cursor<'_>) -> Found<Entry> {
+fn chronicle(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
     cursor.eat("chronicle");
     let Span { from, to } = span(cursor)?;
     let partial = cursor.eat("partial");
@@ -199,11 +201,11 @@ fn chronicle(cursor: &mut Cursor<'_>) -> Found<Entry> {
     Ok(Entry::Chronicle(Chronicle { text, covers: [from, to], partial, model, usage }))
 }
 
-fn ending(cursor: &mut Cursor<'_>) -> Option<Ending> {
+fn ending(cursor: &mut NotationCursor<'_>) -> Option<Ending> {
     Ending::ALL.into_iter().find(|ending| cursor.eat(ending.name()))
 }
 
-fn sent(cursor: &mut Cursor<'_>) -> Found<Entry> {
+fn sent(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
     cursor.eat("sent");
     let model = cursor.name("the model's name")?;
     let Some(digest) = cursor.attr("digest")? else { return cursor.expected("digest=…") };
@@ -213,7 +215,7 @@ fn sent(cursor: &mut Cursor<'_>) -> Found<Entry> {
 }
 
 /// `mark=FROM..ELEMENTS/1:1:3/2:1/inner/apart@DIGEST`: each group as elements, entries and, unless once, how often.
-fn mark(cursor: &mut Cursor<'_>) -> Found<Option<Mark>> {
+fn mark(cursor: &mut NotationCursor<'_>) -> Found<Option<TranscriptMark>> {
     let Some(text) = cursor.attr("mark")? else { return Ok(None) };
     match read_mark(&text) {
         Some(mark) => Ok(Some(mark)),
@@ -221,13 +223,19 @@ fn mark(cursor: &mut Cursor<'_>) -> Found<Option<Mark>> {
     }
 }
 
-fn read_mark(text: &str) -> Option<Mark> {
+fn read_mark(text: &str) -> Option<TranscriptMark> {
     let (places, digest) = text.split_once('@')?;
     let mut pieces = places.split('/');
     let (from, elements) = pieces.next()?.split_once("..")?;
     let (from, elements) = (from.parse().ok()?, elements.parse().ok()?);
-    let mut mark =
-        Mark { from, elements, digest: digest.to_owned(), groups: Vec::new(), inner: false, apart: false };
+    let mut mark = TranscriptMark {
+        from,
+        elements,
+        digest: digest.to_owned(),
+        groups: Vec::new(),
+        inner: false,
+        apart: false,
+    };
     for piece in pieces {
         match piece {
             _ if mark.apart => return None,
@@ -240,16 +248,16 @@ fn read_mark(text: &str) -> Option<Mark> {
     Some(mark)
 }
 
-fn read_group(text: &str) -> Option<Group> {
+fn read_group(text: &str) -> Option<ElementGroup> {
     let numbers: Vec<u32> = text.split(':').map(|digits| digits.parse().ok()).collect::<Option<_>>()?;
     match numbers[..] {
-        [elements, entries] => Some(Group { elements, entries, times: 1 }),
-        [elements, entries, times] => Some(Group { elements, entries, times }),
+        [elements, entries] => Some(ElementGroup { elements, entries, times: 1 }),
+        [elements, entries, times] => Some(ElementGroup { elements, entries, times }),
         _ => None,
     }
 }
 
-fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
+fn reply(cursor: &mut NotationCursor<'_>) -> Found<Reply> {
     let finish = match cursor.peek() {
         Some(_) => cursor.word("why it stopped")?.to_owned(),
         None => cursor.attr("finish")?.unwrap_or_default(),
@@ -266,7 +274,7 @@ fn reply(cursor: &mut Cursor<'_>) -> Found<Reply> {
 }
 
 /// `used=100+20+5w+900r`.
-fn usage(cursor: &mut Cursor<'_>) -> Found<Option<Usage>> {
+fn usage(cursor: &mut NotationCursor<'_>) -> Found<Option<Usage>> {
     let Some(used) = cursor.attr("used")? else { return Ok(None) };
     let mut usage = Usage::default();
     for (i, count) in used.split('+').enumerate() {
@@ -285,7 +293,7 @@ fn usage(cursor: &mut Cursor<'_>) -> Found<Option<Usage>> {
     Ok(Some(usage))
 }
 
-fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
+fn edit(cursor: &mut NotationCursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
     let mut edit =
         Edit { kind, hide: Vec::new(), show: Vec::new(), replace: Vec::new(), cause: Cause::default() };
     if kind == EditKind::Trim {
@@ -312,7 +320,7 @@ fn edit(cursor: &mut Cursor<'_>, kind: EditKind) -> Found<(Entry, u32)> {
 }
 
 /// What kind of text stands here for others.
-fn show(cursor: &mut Cursor<'_>) -> Option<ShowKind> {
+fn show(cursor: &mut NotationCursor<'_>) -> Option<ShowKind> {
     SHOWS.into_iter().find(|(name, _)| cursor.eat(name)).map(|(_, kind)| kind)
 }
 
@@ -321,7 +329,7 @@ fn tokens_of(edit: &Edit) -> u32 {
     edit.replace.iter().map(|swap| swap.tokens).fold(edit.shown_tokens(), u32::saturating_add)
 }
 
-fn cause(cursor: &mut Cursor<'_>) -> Found<Cause> {
+fn cause(cursor: &mut NotationCursor<'_>) -> Found<Cause> {
     let mut cause = Cause { rule: cursor.name("the rule's name")?, ..Cause::default() };
     if let Some(before) = cursor.maybe_number()? {
         cause.before = before;
@@ -336,7 +344,7 @@ fn cause(cursor: &mut Cursor<'_>) -> Found<Cause> {
     Ok(cause)
 }
 
-fn message(cursor: &mut Cursor<'_>, role: Role) -> Found<Entry> {
+fn message(cursor: &mut NotationCursor<'_>, role: Role) -> Found<Entry> {
     cursor.eat(role.name());
     let mut message = Message::of(role, Vec::new());
     if role == Role::Tool {
@@ -354,7 +362,7 @@ fn message(cursor: &mut Cursor<'_>, role: Role) -> Found<Entry> {
     Ok(Entry::Message(message, reply))
 }
 
-fn outcome(cursor: &mut Cursor<'_>, message: &mut Message) -> Found<()> {
+fn outcome(cursor: &mut NotationCursor<'_>, message: &mut Message) -> Found<()> {
     let call_id = cursor.name("the id of the call it answers")?;
     let name = match cursor.peek() {
         Some(word) if !RESERVED.contains(&word) => Some(cursor.word("the tool's name")?.to_owned()),
@@ -368,13 +376,13 @@ fn outcome(cursor: &mut Cursor<'_>, message: &mut Message) -> Found<()> {
     }
     let output_ref = output_ref(cursor)?;
     let duration_ms = cursor.count("took", "ms")?;
-    let outcome = Outcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
-    message.parts.push(Part::Result(outcome));
+    let outcome = ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+    message.parts.push(MessagePart::Result(outcome));
     Ok(())
 }
 
 /// `ref=ID/1234b/17l`; the id in quotes when it holds a slash.
-fn output_ref(cursor: &mut Cursor<'_>) -> Found<Option<OutputRef>> {
+fn output_ref(cursor: &mut NotationCursor<'_>) -> Found<Option<OutputRef>> {
     if !cursor.eat_key("ref") {
         return Ok(None);
     }
@@ -393,11 +401,11 @@ fn output_ref(cursor: &mut Cursor<'_>) -> Found<Option<OutputRef>> {
     Ok(Some(found))
 }
 
-fn part(cursor: &mut Cursor<'_>) -> Found<Option<Part>> {
+fn part(cursor: &mut NotationCursor<'_>) -> Found<Option<MessagePart>> {
     if cursor.at_text() {
         let text = cursor.text("a text")?;
         let extra = if cursor.eat("marked") { Some(opaque(cursor)?) } else { None };
-        return Ok(Some(Part::Text { text, extra }));
+        return Ok(Some(MessagePart::Text { text, extra }));
     }
     Ok(Some(match cursor.peek() {
         Some("call") => call(cursor, "call", CallKind::Function)?,
@@ -405,21 +413,21 @@ fn part(cursor: &mut Cursor<'_>) -> Found<Option<Part>> {
         Some("image") => image(cursor)?,
         Some("reasoning") => {
             cursor.eat("reasoning");
-            Part::Reasoning { text: cursor.text("the thought")?, signature: cursor.attr("signature")? }
+            MessagePart::Reasoning { text: cursor.text("the thought")?, signature: cursor.attr("signature")? }
         }
         Some("opaque") => {
             cursor.eat("opaque");
-            Part::Opaque(opaque(cursor)?)
+            MessagePart::Opaque(opaque(cursor)?)
         }
         _ => return Ok(None),
     }))
 }
 
-fn opaque(cursor: &mut Cursor<'_>) -> Found<Opaque> {
+fn opaque(cursor: &mut NotationCursor<'_>) -> Found<Opaque> {
     Ok(Opaque { dialect: cursor.name("the dialect's name")?, json: cursor.json("JSON")? })
 }
 
-fn call(cursor: &mut Cursor<'_>, word: &str, kind: CallKind) -> Found<Part> {
+fn call(cursor: &mut NotationCursor<'_>, word: &str, kind: CallKind) -> Found<MessagePart> {
     cursor.eat(word);
     let (id, name) = (cursor.name("the call's id")?, cursor.name("the tool's name")?);
     let arguments = match cursor.at_text() {
@@ -428,10 +436,10 @@ fn call(cursor: &mut Cursor<'_>, word: &str, kind: CallKind) -> Found<Part> {
         false => return cursor.expected("arguments: a JSON object, or a text in quotes"),
     };
     let extra = if cursor.eat("plus") { Some(cursor.json("JSON")?) } else { None };
-    Ok(Part::Call(Call { id, name, arguments, kind, extra }))
+    Ok(MessagePart::Call(Call { id, name, arguments, kind, extra }))
 }
 
-fn image(cursor: &mut Cursor<'_>) -> Found<Part> {
+fn image(cursor: &mut NotationCursor<'_>) -> Found<MessagePart> {
     cursor.eat("image");
     let source = if let Some(url) = cursor.maybe_text()? {
         ImageSource::Url { url }
@@ -443,5 +451,5 @@ fn image(cursor: &mut Cursor<'_>) -> Found<Part> {
             _ => return cursor.expected("an address in quotes, or blob=… type=… bytes=…"),
         }
     };
-    Ok(Part::Image { source, detail: cursor.attr("detail")? })
+    Ok(MessagePart::Image { source, detail: cursor.attr("detail")? })
 }

@@ -1,8 +1,8 @@
 //! The notation says what it means, and means what it says.
 
 use super::*;
-use komado_core::message::{Message, Part, Role};
-use komado_core::raw::Raw;
+use komado_core::message::{Message, MessagePart, Role};
+use komado_core::raw::RawJson;
 use unicode_width::UnicodeWidthStr;
 
 /// The lines of the module's own example, one of each kind.
@@ -94,8 +94,8 @@ fn nothing_in_a_text_can_act_on_a_terminal_or_break_the_line() {
     let line = entry(&record);
     assert_eq!(line, r#"1 user "a\u001b[31m\u009b\n\r\t\u007f\u202e\u2028\ufeff\\\"é漢""#,);
     assert_eq!(records(&line), [record]);
-    let json = Raw::parse("{\"a\":\t\"\u{9b}\"}").unwrap();
-    let opaque = Part::Opaque(komado_core::message::Opaque { dialect: "x".into(), json });
+    let json = RawJson::parse("{\"a\":\t\"\u{9b}\"}").unwrap();
+    let opaque = MessagePart::Opaque(komado_core::message::Opaque { dialect: "x".into(), json });
     let line = entry(&one(Entry::Message(Message::of(Role::User, vec![opaque]), None), 0));
     assert_eq!(line, r#"1 user opaque x {"a": "\u009b"}"#);
 }

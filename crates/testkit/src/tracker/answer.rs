@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// An answer.
-pub(super) struct Answer {
+pub(super) struct TrackerResponse {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: String,
 }
 
-impl Answer {
+impl TrackerResponse {
     /// JSON.
     pub(super) fn json(status: u16, body: &Value) -> Self {
         let headers = vec![("content-type", "application/json; charset=utf-8".to_owned())];

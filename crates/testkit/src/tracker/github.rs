@@ -1,11 +1,11 @@
 //! GitHub's face: paths, shapes and words of its REST API.
 
-use super::answer::{Answer, stamp};
-use super::desk::{By, Desk, Limit};
-use super::issue::{Comment, Issue, Place, Sort, Stage};
+use super::answer::{TrackerResponse, stamp};
+use super::issue::{CommentPlace, FakeIssue, IssueSort, IssueStage, TrackerComment};
 use super::pulls;
-use super::query::Page;
-use super::serve::Asked;
+use super::query::TrackerPage;
+use super::serve::TrackerExchange;
+use super::state::{Author, Limit, TrackerState};
 use serde_json::{Value, json};
 
 /// The longest comment, in characters.
@@ -14,16 +14,16 @@ const MOST_WORDS: usize = 65_536;
 /// Who shows the token.
 pub(super) const ME: &str = "komado-bot";
 
-pub(super) fn refusal(status: u16, words: &str) -> Answer {
+pub(super) fn refusal(status: u16, words: &str) -> TrackerResponse {
     let body = json!({ "message": words, "documentation_url": "https://docs.github.com/rest", "status": status.to_string() });
-    Answer::json(status, &body)
+    TrackerResponse::json(status, &body)
 }
 
-pub(super) fn not_found() -> Answer {
+pub(super) fn not_found() -> TrackerResponse {
     refusal(404, "Not Found")
 }
 
-pub(super) fn limited(now: i64, limit: Limit) -> Answer {
+pub(super) fn limited(now: i64, limit: Limit) -> TrackerResponse {
     match limit {
         Limit::Quota(seconds) => refusal(403, "API rate limit exceeded for user ID 1.")
             .with("x-ratelimit-limit", 5000)
@@ -37,7 +37,7 @@ pub(super) fn limited(now: i64, limit: Limit) -> Answer {
     }
 }
 
-pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
+pub(super) fn answer(desk: &mut TrackerState, asked: &TrackerExchange<'_>) -> TrackerResponse {
     if asked.header("user-agent").is_none() {
         return refusal(
             403,
@@ -72,12 +72,12 @@ pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
     }
 }
 
-fn issues(desk: &Desk, asked: &Asked<'_>, repo: &str) -> Answer {
+fn issues(desk: &TrackerState, asked: &TrackerExchange<'_>, repo: &str) -> TrackerResponse {
     let (query, labels) = (&asked.query, asked.query.labels());
-    let wanted = |issue: &Issue| {
+    let wanted = |issue: &FakeIssue| {
         let state = match query.get("state").unwrap_or("open") {
-            "open" => issue.stage == Stage::Open,
-            "closed" => issue.stage != Stage::Open,
+            "open" => issue.stage == IssueStage::Open,
+            "closed" => issue.stage != IssueStage::Open,
             _ => true,
         };
         let has = |label: &&str| issue.labels.iter().any(|other| other.eq_ignore_ascii_case(label));
@@ -91,22 +91,34 @@ fn issues(desk: &Desk, asked: &Asked<'_>, repo: &str) -> Answer {
         all.reverse();
     }
     let shapes = all.iter().map(|(place, issue)| shape(desk, place, issue)).collect();
-    paged(desk, asked, Page::of(shapes, query, 30))
+    paged(desk, asked, TrackerPage::of(shapes, query, 30))
 }
 
-pub(super) fn paged(desk: &Desk, asked: &Asked<'_>, page: Page<Value>) -> Answer {
+pub(super) fn paged(
+    desk: &TrackerState,
+    asked: &TrackerExchange<'_>,
+    page: TrackerPage<Value>,
+) -> TrackerResponse {
     let link = page.link(&format!("{}{}", desk.link_root, asked.path));
-    let answer = Answer::json(200, &Value::Array(page.elements)).with("x-ratelimit-remaining", 4_999);
+    let answer =
+        TrackerResponse::json(200, &Value::Array(page.elements)).with("x-ratelimit-remaining", 4_999);
     link.into_iter().fold(answer, |answer, link| answer.with("link", link))
 }
 
-fn of_one(desk: &mut Desk, asked: &Asked<'_>, repo: &str, number: u64, rest: &[&str]) -> Answer {
-    let at = |sort| Place { repo: repo.to_owned(), sort, number };
-    let place = [at(Sort::Issue), at(Sort::Pull)].into_iter().find(|place| desk.slot(place).is_some());
+fn of_one(
+    desk: &mut TrackerState,
+    asked: &TrackerExchange<'_>,
+    repo: &str,
+    number: u64,
+    rest: &[&str],
+) -> TrackerResponse {
+    let at = |sort| CommentPlace { repo: repo.to_owned(), sort, number };
+    let place =
+        [at(IssueSort::Issue), at(IssueSort::Pull)].into_iter().find(|place| desk.slot(place).is_some());
     let Some(place) = place else { return not_found() };
     let Some(issue) = desk.find(&place) else { return refusal(410, "This issue was deleted") };
     match (asked.method, rest) {
-        ("GET", []) => Answer::json(200, &shape(desk, &place, issue)),
+        ("GET", []) => TrackerResponse::json(200, &shape(desk, &place, issue)),
         ("GET", ["labels"]) => labels(desk, &place, 200),
         ("POST", ["labels"]) => put_on(desk, asked, &place),
         ("DELETE", ["labels", name]) => take_off(desk, &place, name),
@@ -116,12 +128,12 @@ fn of_one(desk: &mut Desk, asked: &Asked<'_>, repo: &str, number: u64, rest: &[&
     }
 }
 
-fn labels(desk: &Desk, place: &Place, status: u16) -> Answer {
+fn labels(desk: &TrackerState, place: &CommentPlace, status: u16) -> TrackerResponse {
     let labels = desk.find(place).map(label_shapes).unwrap_or_default();
-    Answer::json(status, &Value::Array(labels))
+    TrackerResponse::json(status, &Value::Array(labels))
 }
 
-fn put_on(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
+fn put_on(desk: &mut TrackerState, asked: &TrackerExchange<'_>, place: &CommentPlace) -> TrackerResponse {
     let given = asked.body.as_ref().and_then(|body| body.get("labels")).and_then(Value::as_array);
     let Some(given) = given else { return refusal(422, "Invalid request.\n\n\"labels\" wasn't supplied.") };
     let given: Vec<&str> = given.iter().filter_map(Value::as_str).collect();
@@ -135,7 +147,7 @@ fn put_on(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
     labels(desk, place, 200)
 }
 
-fn take_off(desk: &mut Desk, place: &Place, name: &str) -> Answer {
+fn take_off(desk: &mut TrackerState, place: &CommentPlace, name: &str) -> TrackerResponse {
     let mut was_there = false;
     desk.change(place, |issue| {
         let before = issue.labels.len();
@@ -145,14 +157,19 @@ fn take_off(desk: &mut Desk, place: &Place, name: &str) -> Answer {
     if was_there { labels(desk, place, 200) } else { refusal(404, "Label does not exist") }
 }
 
-fn comments(desk: &Desk, asked: &Asked<'_>, place: &Place, issue: &Issue) -> Answer {
+fn comments(
+    desk: &TrackerState,
+    asked: &TrackerExchange<'_>,
+    place: &CommentPlace,
+    issue: &FakeIssue,
+) -> TrackerResponse {
     let since = asked.query.get("since");
-    let recent = |comment: &&Comment| since.is_none_or(|since| stamp(comment.at).as_str() >= since);
+    let recent = |comment: &&TrackerComment| since.is_none_or(|since| stamp(comment.at).as_str() >= since);
     let all = issue.comments.iter().filter(recent).map(|comment| said(desk, place, comment)).collect();
-    paged(desk, asked, Page::of(all, &asked.query, 30))
+    paged(desk, asked, TrackerPage::of(all, &asked.query, 30))
 }
 
-fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
+fn say(desk: &mut TrackerState, asked: &TrackerExchange<'_>, place: &CommentPlace) -> TrackerResponse {
     let text = asked.field("body").unwrap_or_default();
     if text.trim().is_empty() {
         return refusal(422, "Validation Failed: body cannot be blank");
@@ -160,12 +177,12 @@ fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
     if text.chars().count() > MOST_WORDS {
         return refusal(422, "Validation Failed: body is too long (maximum is 65536 characters)");
     }
-    desk.comment(place, By::User(ME), text);
+    desk.comment(place, Author::User(ME), text);
     let last = desk.find(place).and_then(|issue| issue.comments.last());
-    Answer::json(201, &last.map_or(Value::Null, |comment| said(desk, place, comment)))
+    TrackerResponse::json(201, &last.map_or(Value::Null, |comment| said(desk, place, comment)))
 }
 
-fn said(desk: &Desk, place: &Place, comment: &Comment) -> Value {
+fn said(desk: &TrackerState, place: &CommentPlace, comment: &TrackerComment) -> Value {
     json!({
         "id": comment.id,
         "html_url": format!("{}#issuecomment-{}", page(desk, place), comment.id),
@@ -176,18 +193,18 @@ fn said(desk: &Desk, place: &Place, comment: &Comment) -> Value {
     })
 }
 
-fn label_shapes(issue: &Issue) -> Vec<Value> {
+fn label_shapes(issue: &FakeIssue) -> Vec<Value> {
     let shape =
         |label: &String| json!({ "name": label, "color": "ededed", "default": false, "description": null });
     issue.labels.iter().map(shape).collect()
 }
 
-pub(super) fn page(desk: &Desk, place: &Place) -> String {
-    let kind = if place.sort == Sort::Issue { "issues" } else { "pull" };
+pub(super) fn page(desk: &TrackerState, place: &CommentPlace) -> String {
+    let kind = if place.sort == IssueSort::Issue { "issues" } else { "pull" };
     format!("{}/{}/{kind}/{}", desk.root, place.repo, place.number)
 }
 
-fn shape(desk: &Desk, place: &Place, issue: &Issue) -> Value {
+fn shape(desk: &TrackerState, place: &CommentPlace, issue: &FakeIssue) -> Value {
     let user = |login: &String| json!({ "login": login, "type": "User" });
     let mut shape = json!({
         "id": 7_000_000 + place.number,
@@ -200,13 +217,13 @@ fn shape(desk: &Desk, place: &Place, issue: &Issue) -> Value {
         "labels": label_shapes(issue),
         "assignee": issue.assignees.first().map(user),
         "assignees": issue.assignees.iter().map(user).collect::<Vec<_>>(),
-        "state": if issue.stage == Stage::Open { "open" } else { "closed" },
+        "state": if issue.stage == IssueStage::Open { "open" } else { "closed" },
         "comments": issue.comments.len(),
         "created_at": stamp(issue.at),
         "updated_at": stamp(issue.comments.last().map_or(issue.at, |comment| comment.at)),
     });
-    if place.sort == Sort::Pull {
-        let merged = (issue.stage == Stage::Merged).then(|| stamp(issue.at));
+    if place.sort == IssueSort::Pull {
+        let merged = (issue.stage == IssueStage::Merged).then(|| stamp(issue.at));
         shape["pull_request"] = json!({ "html_url": page(desk, place), "merged_at": merged });
     }
     shape

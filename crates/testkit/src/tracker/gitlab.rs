@@ -1,26 +1,26 @@
 //! GitLab's face: paths, shapes and words of its API, version 4.
 
-use super::answer::{Answer, stamp};
-use super::desk::{By, Desk, Limit};
-use super::issue::{Comment, Issue, Place, Sort, Stage};
-use super::query::Page;
-use super::serve::Asked;
+use super::answer::{TrackerResponse, stamp};
+use super::issue::{CommentPlace, FakeIssue, IssueSort, IssueStage, TrackerComment};
+use super::query::TrackerPage;
+use super::serve::TrackerExchange;
+use super::state::{Author, Limit, TrackerState};
 use serde_json::{Value, json};
 
 /// The longest note, in characters.
 const MOST_WORDS: usize = 1_000_000;
 
-pub(super) fn refusal(status: u16, words: &str) -> Answer {
-    Answer::json(status, &json!({ "message": format!("{status} {words}") }))
+pub(super) fn refusal(status: u16, words: &str) -> TrackerResponse {
+    TrackerResponse::json(status, &json!({ "message": format!("{status} {words}") }))
 }
 
-fn not_found(what: &str) -> Answer {
+fn not_found(what: &str) -> TrackerResponse {
     refusal(404, &format!("{what} Not Found"))
 }
 
-pub(super) fn limited(now: i64, limit: Limit) -> Answer {
+pub(super) fn limited(now: i64, limit: Limit) -> TrackerResponse {
     let (Limit::Quota(seconds) | Limit::Burst(seconds)) = limit;
-    let answer = Answer {
+    let answer = TrackerResponse {
         status: 429,
         headers: vec![("content-type", "text/plain".to_owned())],
         body: "Retry later\n".to_owned(),
@@ -33,15 +33,15 @@ pub(super) fn limited(now: i64, limit: Limit) -> Answer {
     }
 }
 
-pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
+pub(super) fn answer(desk: &mut TrackerState, asked: &TrackerExchange<'_>) -> TrackerResponse {
     if asked.header("private-token") != Some(desk.token.as_str()) {
         return refusal(401, "Unauthorized");
     }
     let pieces: Vec<&str> = asked.pieces.iter().map(String::as_str).collect();
     let ["api", "v4", "projects", repo, kind, rest @ ..] = &pieces[..] else { return not_found("") };
     let sort = match *kind {
-        "issues" => Sort::Issue,
-        "merge_requests" => Sort::Pull,
+        "issues" => IssueSort::Issue,
+        "merge_requests" => IssueSort::Pull,
         _ => return not_found(""),
     };
     if !desk.has_repo(repo) {
@@ -50,17 +50,17 @@ pub(super) fn answer(desk: &mut Desk, asked: &Asked<'_>) -> Answer {
     match (asked.method, rest) {
         ("GET", []) => list(desk, asked, repo, sort),
         (_, [number, rest @ ..]) => match number.parse() {
-            Ok(number) => of_one(desk, asked, &Place { repo: (*repo).to_owned(), sort, number }, rest),
+            Ok(number) => of_one(desk, asked, &CommentPlace { repo: (*repo).to_owned(), sort, number }, rest),
             Err(_) => refusal(400, "Bad request - iid is invalid"),
         },
         _ => not_found(""),
     }
 }
 
-fn list(desk: &Desk, asked: &Asked<'_>, repo: &str, sort: Sort) -> Answer {
+fn list(desk: &TrackerState, asked: &TrackerExchange<'_>, repo: &str, sort: IssueSort) -> TrackerResponse {
     let (query, labels) = (&asked.query, asked.query.labels());
     let user = query.get("assignee_username").or_else(|| query.get("assignee_username[]"));
-    let wanted = |issue: &Issue| {
+    let wanted = |issue: &FakeIssue| {
         let state = query.get("state").is_none_or(|state| state == "all" || state == stage(issue));
         let assigned = |user: &str| issue.assignees.iter().any(|other| other == user);
         state && labels.iter().all(|label| issue.has(label)) && user.is_none_or(assigned)
@@ -71,14 +71,14 @@ fn list(desk: &Desk, asked: &Asked<'_>, repo: &str, sort: Sort) -> Answer {
         all.reverse();
     }
     let shapes = all.iter().map(|(place, issue)| shape(desk, place, issue)).collect();
-    paged(desk, asked, Page::of(shapes, query, 20))
+    paged(desk, asked, TrackerPage::of(shapes, query, 20))
 }
 
-fn paged(desk: &Desk, asked: &Asked<'_>, page: Page<Value>) -> Answer {
+fn paged(desk: &TrackerState, asked: &TrackerExchange<'_>, page: TrackerPage<Value>) -> TrackerResponse {
     let (number, pages, link) =
         (page.number, page.pages(), page.link(&format!("{}{}", desk.link_root, asked.path)));
     let next = if number < pages { (number + 1).to_string() } else { String::new() };
-    let answer = Answer::json(200, &Value::Array(page.elements))
+    let answer = TrackerResponse::json(200, &Value::Array(page.elements))
         .with("x-page", number)
         .with("x-per-page", page.size)
         .with("x-next-page", next)
@@ -87,10 +87,15 @@ fn paged(desk: &Desk, asked: &Asked<'_>, page: Page<Value>) -> Answer {
     link.into_iter().fold(answer, |answer, link| answer.with("link", link))
 }
 
-fn of_one(desk: &mut Desk, asked: &Asked<'_>, place: &Place, rest: &[&str]) -> Answer {
+fn of_one(
+    desk: &mut TrackerState,
+    asked: &TrackerExchange<'_>,
+    place: &CommentPlace,
+    rest: &[&str],
+) -> TrackerResponse {
     let Some(issue) = desk.find(place) else { return not_found("") };
     match (asked.method, rest) {
-        ("GET", []) => Answer::json(200, &shape(desk, place, issue)),
+        ("GET", []) => TrackerResponse::json(200, &shape(desk, place, issue)),
         ("PUT", []) => change(desk, asked, place),
         ("GET", ["notes"]) => notes(asked, desk, issue),
         ("POST", ["notes"]) => say(desk, asked, place),
@@ -98,52 +103,52 @@ fn of_one(desk: &mut Desk, asked: &Asked<'_>, place: &Place, rest: &[&str]) -> A
     }
 }
 
-fn change(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
+fn change(desk: &mut TrackerState, asked: &TrackerExchange<'_>, place: &CommentPlace) -> TrackerResponse {
     let names = |field| asked.field(field).unwrap_or_default().split(',').map(str::trim);
     if asked.field("add_labels").is_none() && asked.field("remove_labels").is_none() {
         let body = json!({ "error": "add_labels, remove_labels are missing, at least one parameter must be provided" });
-        return Answer::json(400, &body);
+        return TrackerResponse::json(400, &body);
     }
     desk.change(place, |issue| {
         issue.labels.retain(|label| names("remove_labels").all(|other| other != label));
         names("add_labels").filter(|label| !label.is_empty()).for_each(|label| issue.put_on(label));
     });
     let shape = desk.find(place).map(|issue| shape(desk, place, issue));
-    Answer::json(200, &shape.unwrap_or_default())
+    TrackerResponse::json(200, &shape.unwrap_or_default())
 }
 
-fn notes(asked: &Asked<'_>, desk: &Desk, issue: &Issue) -> Answer {
+fn notes(asked: &TrackerExchange<'_>, desk: &TrackerState, issue: &FakeIssue) -> TrackerResponse {
     let mut all: Vec<Value> = issue.comments.iter().map(said).collect();
     if asked.query.get("sort") != Some("asc") {
         all.reverse();
     }
-    paged(desk, asked, Page::of(all, &asked.query, 20))
+    paged(desk, asked, TrackerPage::of(all, &asked.query, 20))
 }
 
 /// A line that is a command is carried out, and is no words: a client that writes a note for another user must know that.
-fn say(desk: &mut Desk, asked: &Asked<'_>, place: &Place) -> Answer {
+fn say(desk: &mut TrackerState, asked: &TrackerExchange<'_>, place: &CommentPlace) -> TrackerResponse {
     let Some(text) = asked.field("body") else {
-        return Answer::json(400, &json!({ "error": "body is missing" }));
+        return TrackerResponse::json(400, &json!({ "error": "body is missing" }));
     };
     if text.chars().count() > MOST_WORDS {
-        return Answer::json(
+        return TrackerResponse::json(
             400,
             &json!({ "message": { "note": ["is too long (maximum is 1000000 characters)"] } }),
         );
     }
     if text.lines().any(|line| line.trim_end() == "/close") {
-        desk.change(place, |issue| issue.stage = Stage::Closed);
+        desk.change(place, |issue| issue.stage = IssueStage::Closed);
     }
     let words: Vec<&str> = text.lines().filter(|line| line.trim_end() != "/close").collect();
     if words.concat().trim().is_empty() {
-        return Answer::json(400, &json!({ "message": { "note": ["can't be blank"] } }));
+        return TrackerResponse::json(400, &json!({ "message": { "note": ["can't be blank"] } }));
     }
-    desk.comment(place, By::User("komado-bot"), &words.join("\n"));
+    desk.comment(place, Author::User("komado-bot"), &words.join("\n"));
     let last = desk.find(place).and_then(|issue| issue.comments.last());
-    Answer::json(201, &last.map_or(Value::Null, said))
+    TrackerResponse::json(201, &last.map_or(Value::Null, said))
 }
 
-fn said(comment: &Comment) -> Value {
+fn said(comment: &TrackerComment) -> Value {
     let mut shape = json!({
         "id": comment.id,
         "type": null,
@@ -163,17 +168,17 @@ fn said(comment: &Comment) -> Value {
     shape
 }
 
-fn stage(issue: &Issue) -> &'static str {
+fn stage(issue: &FakeIssue) -> &'static str {
     match issue.stage {
-        Stage::Open => "opened",
-        Stage::Closed => "closed",
-        Stage::Merged => "merged",
+        IssueStage::Open => "opened",
+        IssueStage::Closed => "closed",
+        IssueStage::Merged => "merged",
     }
 }
 
-fn shape(desk: &Desk, place: &Place, issue: &Issue) -> Value {
+fn shape(desk: &TrackerState, place: &CommentPlace, issue: &FakeIssue) -> Value {
     let user = |name: &String| json!({ "id": 1, "username": name, "state": "active" });
-    let kind = if place.sort == Sort::Issue { "issues" } else { "merge_requests" };
+    let kind = if place.sort == IssueSort::Issue { "issues" } else { "merge_requests" };
     json!({
         "id": 9_000_000 + place.number,
         "iid": place.number,

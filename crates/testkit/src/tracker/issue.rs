@@ -5,7 +5,7 @@ use komado_agent::task::Task;
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Sort {
+pub enum IssueSort {
     /// An issue.
     Issue,
     /// A pull request, or a merge request.
@@ -14,19 +14,19 @@ pub enum Sort {
 
 /// Where an issue is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct CommentPlace {
     /// The repository, with its owner.
     pub repo: String,
     /// Which of the two: at GitLab each counts for itself.
-    pub sort: Sort,
+    pub sort: IssueSort,
     /// Its number.
     pub number: u64,
 }
 
-impl Place {
+impl CommentPlace {
     /// Where the issue of a task is; `None` for a task of no tracker.
     pub fn of(task: &Task) -> Option<Self> {
-        let sort = if task.key.task_type == "issue" { Sort::Issue } else { Sort::Pull };
+        let sort = if task.key.task_type == "issue" { IssueSort::Issue } else { IssueSort::Pull };
         let number = task.key.task_id.parse().ok()?;
         Some(Self { repo: format!("{}/{}", task.key.owner, task.key.repo), sort, number })
     }
@@ -34,7 +34,7 @@ impl Place {
 
 /// Where it is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Stage {
+pub enum IssueStage {
     /// To be done.
     #[default]
     Open,
@@ -46,7 +46,7 @@ pub enum Stage {
 
 /// Something that was said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Comment {
+pub struct TrackerComment {
     /// Its id; later ones are larger.
     pub id: u64,
     /// Whose.
@@ -63,7 +63,7 @@ pub struct Comment {
 
 /// An issue or a pull request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Issue {
+pub struct FakeIssue {
     /// Its title.
     pub title: String,
     /// Its text; there may be none.
@@ -75,16 +75,16 @@ pub struct Issue {
     /// Who is to do it.
     pub assignees: Vec<String>,
     /// Where it is in its life.
-    pub stage: Stage,
+    pub stage: IssueStage,
     /// What was said about it.
-    pub comments: Vec<Comment>,
+    pub comments: Vec<TrackerComment>,
     /// Reviews of a pull request at GitHub, in the order in which users began to write them.
     pub reviews: Vec<Review>,
     /// When it was made, on the stand-in's clock.
     pub at: i64,
 }
 
-impl Issue {
+impl FakeIssue {
     /// With this title, by `ghost`, and nothing else.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), author: "ghost".into(), ..Self::default() }

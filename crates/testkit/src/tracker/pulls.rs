@@ -1,33 +1,39 @@
 //! GitHub's lists of what is said in reviews. They are kept apart from the talk, and count for themselves.
 
-use super::answer::{Answer, stamp};
-use super::desk::Desk;
+use super::answer::{TrackerResponse, stamp};
 use super::github::{ME, not_found, page, paged};
-use super::issue::{Issue, Place, Sort};
-use super::query::Page;
+use super::issue::{CommentPlace, FakeIssue, IssueSort};
+use super::query::TrackerPage;
 use super::review::{Remark, Review};
-use super::serve::Asked;
+use super::serve::TrackerExchange;
+use super::state::TrackerState;
 use serde_json::{Value, json};
 
 /// What is asked of the pull request `number`: an issue is none.
-pub(super) fn answer(desk: &Desk, asked: &Asked<'_>, repo: &str, number: u64, rest: &[&str]) -> Answer {
-    let place = Place { repo: repo.to_owned(), sort: Sort::Pull, number };
+pub(super) fn answer(
+    desk: &TrackerState,
+    asked: &TrackerExchange<'_>,
+    repo: &str,
+    number: u64,
+    rest: &[&str],
+) -> TrackerResponse {
+    let place = CommentPlace { repo: repo.to_owned(), sort: IssueSort::Pull, number };
     let Some(issue) = desk.find(&place) else { return not_found() };
     let all = match (asked.method, rest) {
         ("GET", ["reviews"]) => reviews(desk, &place, issue),
         ("GET", ["comments"]) => remarks(desk, asked, &place, issue),
         _ => return not_found(),
     };
-    paged(desk, asked, Page::of(all, &asked.query, 30))
+    paged(desk, asked, TrackerPage::of(all, &asked.query, 30))
 }
 
 /// In the order of their numbers. One that is being written is shown to its author alone.
-fn reviews(desk: &Desk, place: &Place, issue: &Issue) -> Vec<Value> {
+fn reviews(desk: &TrackerState, place: &CommentPlace, issue: &FakeIssue) -> Vec<Value> {
     let is_shown = |review: &&Review| review.sent.is_some() || review.author == ME;
     issue.reviews.iter().filter(is_shown).map(|review| whole(desk, place, review)).collect()
 }
 
-fn whole(desk: &Desk, place: &Place, review: &Review) -> Value {
+fn whole(desk: &TrackerState, place: &CommentPlace, review: &Review) -> Value {
     let mut shape = json!({
         "id": review.id,
         "user": { "login": review.author, "type": "User" },
@@ -42,7 +48,12 @@ fn whole(desk: &Desk, place: &Place, review: &Review) -> Value {
 }
 
 /// In the order of their numbers, and none of a review that is being written.
-fn remarks(desk: &Desk, asked: &Asked<'_>, place: &Place, issue: &Issue) -> Vec<Value> {
+fn remarks(
+    desk: &TrackerState,
+    asked: &TrackerExchange<'_>,
+    place: &CommentPlace,
+    issue: &FakeIssue,
+) -> Vec<Value> {
     let since = asked.query.get("since");
     let recent = |remark: &Remark| since.is_none_or(|since| stamp(remark.at).as_str() >= since);
     let sent = issue.reviews.iter().filter(|review| review.sent.is_some());
@@ -55,7 +66,7 @@ fn remarks(desk: &Desk, asked: &Asked<'_>, place: &Place, issue: &Issue) -> Vec<
     all.into_iter().map(|(_, shape)| shape).collect()
 }
 
-fn in_code(desk: &Desk, place: &Place, review: &Review, remark: &Remark) -> Value {
+fn in_code(desk: &TrackerState, place: &CommentPlace, review: &Review, remark: &Remark) -> Value {
     json!({
         "id": remark.id,
         "pull_request_review_id": review.id,

@@ -18,9 +18,9 @@ fn encoded(words: &str) -> String {
 }
 
 /// A query, taken apart.
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct TrackerQuery(Vec<(String, String)>);
 
-impl Query {
+impl TrackerQuery {
     pub(super) fn parse(text: &str) -> Self {
         let pair = |piece: &str| {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
@@ -56,7 +56,7 @@ impl Query {
 }
 
 /// One page of a list.
-pub(super) struct Page<T> {
+pub(super) struct TrackerPage<T> {
     pub(super) elements: Vec<T>,
     pub(super) number: usize,
     pub(super) size: usize,
@@ -65,9 +65,9 @@ pub(super) struct Page<T> {
     last: String,
 }
 
-impl<T> Page<T> {
+impl<T> TrackerPage<T> {
     /// The page of `all` that `query` asks for.
-    pub(super) fn of(all: Vec<T>, query: &Query, usual: usize) -> Self {
+    pub(super) fn of(all: Vec<T>, query: &TrackerQuery, usual: usize) -> Self {
         let size = query.number("per_page").unwrap_or(usual).min(MOST);
         let number = query.number("page").unwrap_or(1);
         let total = all.len();

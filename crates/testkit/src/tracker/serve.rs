@@ -1,16 +1,16 @@
 //! The door: who asks, whether they are to fail today, and which of the two answers.
 
-use super::answer::{Answer, date};
-use super::desk::{Desk, Fault, Limit, Request};
-use super::line::{Knife, Lines};
-use super::query::{Query, decoded};
+use super::answer::{TrackerResponse, date};
+use super::connection::{Knife, TrackerConnections};
+use super::query::{TrackerQuery, decoded};
+use super::state::{FakeTrackerRequest, Limit, TrackerFault, TrackerState};
 use super::{Shared, github, gitlab, lock};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response};
-use komado_agent::source::Kind;
+use komado_agent::source::TrackerKind;
 use serde_json::Value;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -24,19 +24,19 @@ const MOST_BODY: usize = 16 << 20;
 const HEAD: usize = 512;
 
 /// What was asked, taken apart.
-pub(super) struct Asked<'a> {
+pub(super) struct TrackerExchange<'a> {
     pub(super) method: &'a str,
     /// The path as it was sent.
     pub(super) path: &'a str,
     /// Its pieces, decoded.
     pub(super) pieces: Vec<String>,
-    pub(super) query: Query,
+    pub(super) query: TrackerQuery,
     pub(super) headers: &'a HeaderMap,
     /// The JSON that came along, if it was any.
     pub(super) body: Option<Value>,
 }
 
-impl Asked<'_> {
+impl TrackerExchange<'_> {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -52,7 +52,8 @@ pub(super) fn run(runtime: Runtime, listener: TcpListener, desk: Shared, stopped
     runtime.block_on(async move {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
         let router = Router::new().fallback(answer).with_state(desk);
-        let serving = axum::serve(Lines(listener), router.into_make_service_with_connect_info::<Knife>());
+        let serving =
+            axum::serve(TrackerConnections(listener), router.into_make_service_with_connect_info::<Knife>());
         tokio::select! {
             _ = serving.into_future() => {}
             _ = stopped => {}
@@ -71,60 +72,60 @@ async fn answer(
     let mut desk = lock(&desk);
     let fault = desk.next_fault();
     let answer = match &fault {
-        Some(Fault::Status(status)) => Some(refusal(&desk, *status, "on demand")),
-        Some(Fault::Page(status)) => Some(Answer::page(*status)),
-        Some(Fault::Limit(limit)) => Some(limited(&desk, *limit)),
-        Some(Fault::Cut) => None,
-        Some(Fault::CutAfter | Fault::Half) | None => Some(asked(&mut desk, &parts, &body)),
+        Some(TrackerFault::Status(status)) => Some(refusal(&desk, *status, "on demand")),
+        Some(TrackerFault::Page(status)) => Some(TrackerResponse::page(*status)),
+        Some(TrackerFault::Limit(limit)) => Some(limited(&desk, *limit)),
+        Some(TrackerFault::Cut) => None,
+        Some(TrackerFault::CutAfter | TrackerFault::Half) | None => Some(asked(&mut desk, &parts, &body)),
     };
     let left = match (&fault, &answer) {
-        (Some(Fault::Cut | Fault::CutAfter), _) => Some(0),
-        (Some(Fault::Half), Some(answer)) => Some(HEAD + answer.body.len() / 2),
+        (Some(TrackerFault::Cut | TrackerFault::CutAfter), _) => Some(0),
+        (Some(TrackerFault::Half), Some(answer)) => Some(HEAD + answer.body.len() / 2),
         _ => None,
     };
     if let Some(left) = left {
         knife.cut_after(left);
     }
     let status = answer.as_ref().filter(|_| left != Some(0)).map_or(0, |answer| answer.status);
-    desk.record(Request {
+    desk.record(FakeTrackerRequest {
         method: parts.method.to_string(),
         path: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         status,
     });
-    sent(answer.unwrap_or_else(|| Answer::page(500)).with("date", date(desk.now())))
+    sent(answer.unwrap_or_else(|| TrackerResponse::page(500)).with("date", date(desk.now())))
 }
 
-fn asked(desk: &mut Desk, parts: &Parts, body: &Bytes) -> Answer {
+fn asked(desk: &mut TrackerState, parts: &Parts, body: &Bytes) -> TrackerResponse {
     let path = parts.uri.path();
-    let asked = Asked {
+    let asked = TrackerExchange {
         method: parts.method.as_str(),
         path,
         pieces: path.split('/').skip(1).map(decoded).collect(),
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        query: TrackerQuery::parse(parts.uri.query().unwrap_or_default()),
         headers: &parts.headers,
         body: serde_json::from_slice(body).ok(),
     };
     match desk.kind {
-        Kind::GitHub => github::answer(desk, &asked),
-        Kind::GitLab => gitlab::answer(desk, &asked),
+        TrackerKind::GitHub => github::answer(desk, &asked),
+        TrackerKind::GitLab => gitlab::answer(desk, &asked),
     }
 }
 
-fn refusal(desk: &Desk, status: u16, words: &str) -> Answer {
+fn refusal(desk: &TrackerState, status: u16, words: &str) -> TrackerResponse {
     match desk.kind {
-        Kind::GitHub => github::refusal(status, words),
-        Kind::GitLab => gitlab::refusal(status, words),
+        TrackerKind::GitHub => github::refusal(status, words),
+        TrackerKind::GitLab => gitlab::refusal(status, words),
     }
 }
 
-fn limited(desk: &Desk, limit: Limit) -> Answer {
+fn limited(desk: &TrackerState, limit: Limit) -> TrackerResponse {
     match desk.kind {
-        Kind::GitHub => github::limited(desk.now(), limit),
-        Kind::GitLab => gitlab::limited(desk.now(), limit),
+        TrackerKind::GitHub => github::limited(desk.now(), limit),
+        TrackerKind::GitLab => gitlab::limited(desk.now(), limit),
     }
 }
 
-fn sent(answer: Answer) -> Response<Body> {
+fn sent(answer: TrackerResponse) -> Response<Body> {
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
         response = response.header(*name, value);

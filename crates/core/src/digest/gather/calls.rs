@@ -4,11 +4,11 @@
 //! words: lines that matter are taken out, the rest goes.
 
 use super::paths::Touch;
-use super::{Gathered, Voice, commands, ids, paths};
+use super::{FactOrigin, Gathered, commands, ids, paths};
 use crate::Seq;
 use crate::digest::fact::{Fact, FactKind};
 use crate::digest::scan;
-use crate::message::{Call, Outcome, Part};
+use crate::message::{Call, MessagePart, ToolOutcome};
 use serde_json::Value;
 
 /// Open calls that are remembered.
@@ -18,7 +18,7 @@ const LINES: usize = 6;
 
 /// A call that waits for its result.
 #[derive(Clone, Debug)]
-pub(in crate::digest) struct Waiting {
+pub(in crate::digest) struct OpenDigestCall {
     pub(in crate::digest) seq: Seq,
     pub(in crate::digest) text: String,
     what: What,
@@ -54,13 +54,13 @@ impl Gathered {
         }
         let text = format!("call {} {}: {}", call.id, call.name, scan::one_line(&brief, 120));
         let text = text.trim_end_matches([':', ' ']).to_owned();
-        self.open.insert(call.id.clone(), Waiting { seq, text, what });
+        self.open.insert(call.id.clone(), OpenDigestCall { seq, text, what });
     }
 
     /// An open call that an earlier digest told.
     pub(in crate::digest) fn recall_open(&mut self, fact: Fact) {
         if let Some(id) = fact.text.strip_prefix("call ").and_then(|rest| rest.split(' ').next()) {
-            let waiting = Waiting { seq: fact.at, text: fact.text.clone(), what: What::Other };
+            let waiting = OpenDigestCall { seq: fact.at, text: fact.text.clone(), what: What::Other };
             self.open.entry(id.to_owned()).or_insert(waiting);
         }
     }
@@ -77,7 +77,7 @@ impl Gathered {
         let mut files = commands::files(script);
         paths::patched(script, &mut files);
         files.into_iter().for_each(|(path, touch)| self.touch(seq, path, touch));
-        self.words(seq, Voice::Arguments, scan::start(script, 4000));
+        self.words(seq, FactOrigin::Arguments, scan::start(script, 4000));
         self.command(seq, &line, if looks { 0 } else { 400 });
         (What::Shell { key: line.clone(), looks }, line)
     }
@@ -107,8 +107,8 @@ impl Gathered {
     /// Words of the values of a call; its keys belong to the tool.
     fn values(&mut self, seq: Seq, value: &Value) {
         match value {
-            Value::String(text) => self.words(seq, Voice::Arguments, text),
-            Value::Number(number) => self.words(seq, Voice::Arguments, &number.to_string()),
+            Value::String(text) => self.words(seq, FactOrigin::Arguments, text),
+            Value::Number(number) => self.words(seq, FactOrigin::Arguments, &number.to_string()),
             Value::Array(list) => list.iter().for_each(|item| self.values(seq, item)),
             Value::Object(fields) => fields.values().for_each(|value| self.values(seq, value)),
             Value::Bool(_) | Value::Null => {}
@@ -146,18 +146,20 @@ impl Gathered {
 
     /// Words and names of what was merely shown.
     fn shown(&mut self, seq: Seq, output: &str) {
-        self.words(seq, Voice::Shown, output);
+        self.words(seq, FactOrigin::Shown, output);
         ids::defined(scan::start(output, 1 << 18), |name| {
             self.symbols.put(name.to_owned(), Fact::new(FactKind::Symbol, name, seq).weighing(60));
         });
     }
 
-    pub(super) fn result(&mut self, seq: Seq, outcome: &Outcome) {
+    pub(super) fn result(&mut self, seq: Seq, outcome: &ToolOutcome) {
         let waiting = self.open.remove(&outcome.call_id);
         let output: Vec<&str> = outcome
             .content
             .iter()
-            .filter_map(|part| if let Part::Text { text, .. } = part { Some(text.as_str()) } else { None })
+            .filter_map(
+                |part| if let MessagePart::Text { text, .. } = part { Some(text.as_str()) } else { None },
+            )
             .collect();
         let output = output.join("\n");
         self.todos.result(&outcome.call_id, &output);
@@ -186,13 +188,13 @@ impl Gathered {
             }
             What::Action { .. } | What::Other => {
                 self.first_errors(seq, &output, outcome.is_error);
-                self.words(seq, Voice::Output, &output);
+                self.words(seq, FactOrigin::Output, &output);
             }
         }
     }
 
     /// Cites the whole output at what it belongs to; gives its id.
-    fn keep_ref(&mut self, seq: Seq, what: &What, outcome: &Outcome) -> Option<String> {
+    fn keep_ref(&mut self, seq: Seq, what: &What, outcome: &ToolOutcome) -> Option<String> {
         let id = outcome.output_ref.as_ref().map(|output| output.id.clone())?;
         let owner = match what {
             What::Shell { key, .. } | What::Action { key } => self.commands.get_mut(key),
@@ -240,7 +242,7 @@ impl Gathered {
         for text in tallies {
             self.results.put(scan::shape(&text), Fact::new(FactKind::Number, text, seq).weighing(400));
         }
-        self.words(seq, Voice::Output, output);
+        self.words(seq, FactOrigin::Output, output);
     }
 
     /// Errors in the first lines of what a tool answered; the first line, when the tool says that it failed.

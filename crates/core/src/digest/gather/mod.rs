@@ -12,12 +12,12 @@ mod user;
 
 pub(super) use paths::Touch;
 
-use super::fact::{Fact, FactKind, Shelf};
+use super::fact::{Fact, FactKind, FactTable};
 use super::scan;
-use super::words::Speech;
+use super::words::LanguageCount;
 use crate::Seq;
-use crate::message::{Message, Part, Role};
-use calls::Waiting;
+use crate::message::{Message, MessagePart, Role};
+use calls::OpenDigestCall;
 use std::collections::BTreeMap;
 use todos::ToDos;
 use user::Requests;
@@ -27,7 +27,7 @@ const ENDS: usize = 128 << 10;
 
 /// Who wrote a text: the same word weighs more from the user than from a listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Voice {
+pub(super) enum FactOrigin {
     User,
     Assistant,
     /// A call's arguments.
@@ -42,7 +42,7 @@ pub(super) enum Voice {
     Heard,
 }
 
-impl Voice {
+impl FactOrigin {
     /// What a finding of `kind` weighs when this voice says it; `None` when it is not worth keeping.
     const fn weight(self, kind: FactKind) -> Option<u32> {
         match (self, kind) {
@@ -63,20 +63,20 @@ impl Voice {
 /// All shelves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
-    pub(super) speech: Speech,
+    pub(super) speech: LanguageCount,
     pub(super) requests: Requests,
-    pub(super) rules: Shelf<192>,
-    pub(super) decisions: Shelf<96>,
-    pub(super) errors: Shelf<128>,
-    pub(super) commands: Shelf<256>,
-    pub(super) results: Shelf<48>,
-    pub(super) paths: Shelf<768>,
-    pub(super) ids: Shelf<768>,
-    pub(super) symbols: Shelf<384>,
-    pub(super) outputs: Shelf<64>,
+    pub(super) rules: FactTable<192>,
+    pub(super) decisions: FactTable<96>,
+    pub(super) errors: FactTable<128>,
+    pub(super) commands: FactTable<256>,
+    pub(super) results: FactTable<48>,
+    pub(super) paths: FactTable<768>,
+    pub(super) ids: FactTable<768>,
+    pub(super) symbols: FactTable<384>,
+    pub(super) outputs: FactTable<64>,
     pub(super) todos: ToDos,
     /// Calls without a result, by id.
-    pub(super) open: BTreeMap<String, Waiting>,
+    pub(super) open: BTreeMap<String, OpenDigestCall>,
 }
 
 impl Gathered {
@@ -87,10 +87,10 @@ impl Gathered {
         }
         for part in &message.parts {
             match part {
-                Part::Text { text, .. } => self.text(seq, message.role, text),
-                Part::Call(call) => self.call(seq, call),
-                Part::Result(outcome) => self.result(seq, outcome),
-                Part::Image { .. } | Part::Reasoning { .. } | Part::Opaque(_) => {}
+                MessagePart::Text { text, .. } => self.text(seq, message.role, text),
+                MessagePart::Call(call) => self.call(seq, call),
+                MessagePart::Result(outcome) => self.result(seq, outcome),
+                MessagePart::Image { .. } | MessagePart::Reasoning { .. } | MessagePart::Opaque(_) => {}
             }
         }
     }
@@ -105,22 +105,22 @@ impl Gathered {
                 self.requests.take(seq, text);
                 self.rules(seq, role, text);
                 self.todos.prose(seq, text);
-                self.words(seq, Voice::User, text);
+                self.words(seq, FactOrigin::User, text);
                 self.pasted_errors(seq, text);
             }
             Role::System | Role::Developer => {
                 self.rules(seq, role, text);
-                self.words(seq, Voice::Shown, text);
+                self.words(seq, FactOrigin::Shown, text);
             }
             Role::Assistant => {
                 for fact in user::decisions(seq, text) {
                     self.decisions.put(scan::fold(&fact.text), fact);
                 }
                 self.todos.prose(seq, text);
-                self.words(seq, Voice::Assistant, text);
+                self.words(seq, FactOrigin::Assistant, text);
             }
             // A tool's words outside a result: older dialects.
-            Role::Tool => self.words(seq, Voice::Output, text),
+            Role::Tool => self.words(seq, FactOrigin::Output, text),
         }
     }
 
@@ -139,7 +139,7 @@ impl Gathered {
                 self.rules.put(scan::fold(&fact.text), fact);
             }
         }
-        self.words(seq, Voice::Heard, text);
+        self.words(seq, FactOrigin::Heard, text);
     }
 
     /// An earlier summary that is no digest of ours: its words are facts, too, though their entries are unknown.
@@ -148,7 +148,7 @@ impl Gathered {
             fact.told = true;
             self.rules.put(scan::fold(&fact.text), fact);
         }
-        self.words(0, Voice::Told, text);
+        self.words(0, FactOrigin::Told, text);
     }
 
     /// Errors that a person pasted; only what no prose looks like.
@@ -161,7 +161,7 @@ impl Gathered {
     }
 
     /// Every word of a text that is a finding. The middle of a very long text is left out.
-    pub(super) fn words(&mut self, seq: Seq, voice: Voice, text: &str) {
+    pub(super) fn words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
         if text.len() <= 2 * ENDS {
             return self.some_words(seq, voice, text);
         }
@@ -169,13 +169,13 @@ impl Gathered {
         self.some_words(seq, voice, scan::end(text, ENDS));
     }
 
-    fn some_words(&mut self, seq: Seq, voice: Voice, text: &str) {
+    fn some_words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
         ids::words(text, |kind, word| {
             let Some(weight) = voice.weight(kind) else { return };
             let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
             let mut fact = Fact::new(kind, word, seq).weighing(weight);
-            fact.told = voice == Voice::Told;
-            fact.count = u32::from(voice != Voice::Heard);
+            fact.told = voice == FactOrigin::Told;
+            fact.count = u32::from(voice != FactOrigin::Heard);
             match kind {
                 FactKind::Path => self.paths.put(word.to_owned(), fact),
                 FactKind::Symbol => self.symbols.put(word.to_owned(), fact),

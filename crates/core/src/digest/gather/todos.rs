@@ -4,7 +4,7 @@
 //! something is done because it was talked about.
 
 use crate::Seq;
-use crate::digest::fact::{Fact, FactKind, Shelf};
+use crate::digest::fact::{Fact, FactKind, FactTable};
 use crate::digest::scan::{fold, one_line, sentences};
 use crate::digest::words::{NEXT, cue};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(in crate::digest) struct ToDos {
     /// Tasks whose number the result will tell, by call.
     made: BTreeMap<String, Fact>,
     /// Boxes that are not ticked.
-    boxes: Shelf<32>,
+    boxes: FactTable<32>,
     /// The latest announced steps.
     next: Vec<Fact>,
 }

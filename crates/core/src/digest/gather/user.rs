@@ -4,7 +4,7 @@
 //! command is a rule. It refuses to soften: rules are kept as they were said.
 
 use crate::Seq;
-use crate::digest::fact::{Fact, FactKind, Shelf};
+use crate::digest::fact::{Fact, FactKind, FactTable};
 use crate::digest::scan::{fold, head_and_tail, one_line, sentences};
 use crate::digest::words::{DECISIONS, NO_RULES, STRONG_RULES, WEAK_RULES, cue};
 use crate::message::Role;
@@ -19,7 +19,7 @@ pub(in crate::digest) struct Requests {
     pub(in crate::digest) first: Option<Fact>,
     pub(in crate::digest) newest: Option<Fact>,
     /// Those between.
-    pub(in crate::digest) others: Shelf<96>,
+    pub(in crate::digest) others: FactTable<96>,
 }
 
 impl Requests {

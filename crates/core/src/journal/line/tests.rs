@@ -57,7 +57,7 @@ fn fields_of_a_later_version_and_any_order_are_passed_over() {
         let more = line.replacen('{', r#"{"later":{"a":[1]},"redacted":[{"at":"t"}],"#, 1);
         let more = more.replace(r#"{"thread":"root""#, r#"{"later":null,"thread":"root""#);
         assert_eq!(decode(&more), Ok(record.clone()), "{more}");
-        let object = Object::parse(line).unwrap();
+        let object = RawObject::parse(line).unwrap();
         let turned: Vec<String> =
             object.0.iter().rev().map(|(key, value)| format!("\"{key}\":{}", value.get())).collect();
         assert_eq!(decode(&format!("{{{}}}", turned.join(","))), Ok(record));

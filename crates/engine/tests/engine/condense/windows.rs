@@ -2,9 +2,9 @@
 
 use super::{model, result, session, user};
 use crate::engine::room::{Room, call, calls};
-use komado_core::message::{Message, Part};
+use komado_core::message::{Message, MessagePart};
 use komado_core::{Meter, Span};
-use komado_engine::condense::{Declined, Settings, compose};
+use komado_engine::condense::{CondenseSettings, Declined, compose};
 use komado_testkit::Scripted;
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn messages(bodies: &[String]) -> Vec<Message> {
             0 => messages.push(user(&text)),
             1 => messages.push(model(&text)),
             _ => {
-                messages.push(calls(vec![Part::text("look"), call("a", "read", "{}")]));
+                messages.push(calls(vec![MessagePart::text("look"), call("a", "read", "{}")]));
                 messages.push(result("a", &text));
             }
         }
@@ -50,8 +50,8 @@ proptest! {
         let mut root = room.root(&session(&room));
         root.say_all(messages(&bodies).into_iter().map(|message| (message, None)).collect()).unwrap();
         let hide = [Span::new(1, root.last())];
-        let language = japanese.then_some(komado_engine::condense::Language::Japanese);
-        let settings = Settings { language, ..Settings::default() };
+        let language = japanese.then_some(komado_engine::condense::PromptLanguage::Japanese);
+        let settings = CondenseSettings { language, ..CondenseSettings::default() };
         // Answers that are far longer than asked for, too; over its window it fails.
         let mut by = Scripted::new(meter).within(window).always(format!("<summary>s{answer}</summary>"));
         let composed = compose(root.source(), root.view(), &hide, &settings, &mut by, meter, 500).unwrap();
@@ -86,7 +86,7 @@ fn a_message_larger_than_a_part_is_split_between_characters_and_says_whose_it_is
     root.say(result("a", &text)).unwrap();
     let hide = [Span::new(1, 3)];
     let mut by = Scripted::new(root.meter()).within(3000).always("<summary>猫の話。</summary>");
-    let settings = Settings::default().by_hand();
+    let settings = CondenseSettings::default().by_hand();
     let composed = compose(root.source(), root.view(), &hide, &settings, &mut by, root.meter(), 400);
     assert!(composed.unwrap().unwrap().chunks > 3);
     let mut heard = String::new();
@@ -110,7 +110,7 @@ fn a_message_that_fits_a_part_is_never_split() {
     let mut by = Scripted::new(root.meter()).within(1500).always("<summary>Numbers.</summary>");
     let hide = [Span::new(1, 80)];
     let composed =
-        compose(root.source(), root.view(), &hide, &Settings::default(), &mut by, root.meter(), 400);
+        compose(root.source(), root.view(), &hide, &CondenseSettings::default(), &mut by, root.meter(), 400);
     assert_eq!(composed.unwrap().unwrap().chunks as usize, by.requests.len());
     assert!(by.requests.len() > 2);
     assert!(by.requests.iter().all(|request| !request.text.contains("(continued)")));

@@ -2,11 +2,11 @@
 
 use super::{ask, begin, fit, fit_by, ours, read, tell, text};
 use crate::engine::room::{Room, check, everywhere, setup, words};
-use komado_core::budget::{Budget, Preset, Rule};
+use komado_core::budget::{Budget, BudgetRule, Preset};
 use komado_core::journal::{Entry, Usage};
 use komado_core::ladder::Rung;
 use komado_core::{Seq, SessionId};
-use komado_engine::condense::{ByDigest, Settings};
+use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::fit::Ladder;
 use komado_engine::{Error, Thread};
 use komado_testkit::Scripted;
@@ -21,7 +21,7 @@ fn talk(room: &Room) -> SessionId {
         tell(&mut root, &format!("step {n}"), 100);
     }
     let verdict = root.will_manage(&ours(|_| {}));
-    assert_eq!((verdict.rule, verdict.tokens), (Rule::SoftMark, 6_810));
+    assert_eq!((verdict.rule, verdict.tokens), (BudgetRule::SoftMark, 6_810));
     id
 }
 
@@ -94,13 +94,16 @@ fn a_summary_that_would_free_too_little_is_not_even_asked_for() {
     let mut by = Scripted::new(root.meter()).always(SUMMARY);
     let last = root.last();
     let fitted = fit_by(&mut root, &ours(|_| {}), &mut by);
-    assert_eq!((fitted.verdict.rule, fitted.done.len(), fitted.declined.len()), (Rule::SoftMark, 0, 0));
+    assert_eq!((fitted.verdict.rule, fitted.done.len(), fitted.declined.len()), (BudgetRule::SoftMark, 0, 0));
     assert_eq!((by.requests.len(), root.last()), (0, last));
     // By hand it is done all the same: any gain will do.
-    let mut ladder = Ladder { budget: ours(|_| {}), settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget: ours(|_| {}), settings: CondenseSettings::default(), by: &mut by };
     let fitted = root.condense_now(&mut ladder).unwrap();
     assert_eq!((fitted.done.len(), by.requests.len()), (1, 1));
-    assert_eq!((fitted.verdict.rule, fitted.done[0].edit.cause.rule.as_str()), (Rule::ByHand, "by_hand"));
+    assert_eq!(
+        (fitted.verdict.rule, fitted.done[0].edit.cause.rule.as_str()),
+        (BudgetRule::ByHand, "by_hand")
+    );
 }
 
 #[test]
@@ -111,7 +114,8 @@ fn what_was_just_condensed_is_not_condensed_again() {
         let budget = Budget::new(preset.policy(), 10_000, &[]);
         let mut by = Scripted::new(root.meter()).always(SUMMARY);
         let mut now = |root: &mut Thread<'_>| {
-            let mut ladder = Ladder { budget: budget.clone(), settings: Settings::default(), by: &mut by };
+            let mut ladder =
+                Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by: &mut by };
             let fitted = root.condense_now(&mut ladder).unwrap();
             (fitted.done.len(), by.requests.len())
         };
@@ -133,7 +137,7 @@ fn over_the_limit_a_failed_summary_gives_way_to_a_marker() {
         let last = root.last();
         let mut by = Scripted::new(root.meter()).fails("quota").always(SUMMARY);
         let fitted = fit_by(&mut root, &ours(|_| {}), &mut by);
-        assert_eq!(fitted.verdict.rule, Rule::HardGate);
+        assert_eq!(fitted.verdict.rule, BudgetRule::HardGate);
         // Asked once, paid for, and then the marker; nobody asks again in the same round.
         assert_eq!((by.requests.len(), fitted.declined.len()), (1, 1));
         let kinds: Vec<_> = (last + 1..=root.last()).map(|seq| root.record(seq).unwrap().entry).collect();
@@ -148,7 +152,7 @@ fn over_the_limit_a_failed_summary_gives_way_to_a_marker() {
 fn floor(root: &mut Thread<'_>) -> komado_core::ladder::Floor {
     let (seen, last) = (words(root), root.last());
     let mut by = ByDigest::new(root.meter());
-    let mut ladder = Ladder { budget: ours(|_| {}), settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget: ours(|_| {}), settings: CondenseSettings::default(), by: &mut by };
     let Err(Error::Floor(planned)) = root.plan(&mut ladder) else { panic!("it was planned") };
     let Err(Error::Floor(floor)) = root.fit(&mut ladder) else { panic!("it was done") };
     assert_eq!(planned, floor);

@@ -3,13 +3,13 @@
 use super::{ask, begin, fit, ours, read, run, tell, text};
 use crate::engine::room::{Room, call, calls, everywhere, result_with_output, words};
 use komado_core::Seq;
-use komado_core::budget::{Budget, Policy, Preset, Rule, ToolBudget};
+use komado_core::budget::{Budget, BudgetRule, Policy, Preset, ToolBudget};
 use komado_core::journal::EditKind;
 use komado_core::ladder::Rung;
-use komado_engine::fit::Fitted;
+use komado_engine::fit::FitResult;
 
 /// The entries that the first edit shows in short.
-fn trimmed(fitted: &Fitted) -> Vec<Seq> {
+fn trimmed(fitted: &FitResult) -> Vec<Seq> {
     let done = &fitted.done[0];
     assert_eq!((done.rung, done.edit.kind), (Rung::Trim, EditKind::Trim));
     assert!(done.edit.hide.is_empty() && done.edit.show.is_empty());
@@ -23,7 +23,7 @@ fn old_outputs_leave_together_oldest_first_and_only_as_many_as_needed() {
         let outputs: Vec<Seq> = (0..9).map(|n| read(&mut root, &format!("f{n}.rs"), 790)).collect();
         let before = root.view().tokens();
         let fitted = fit(&mut root, &ours(|_| {}));
-        assert_eq!((fitted.done.len(), fitted.verdict.rule), (1, Rule::HardGate));
+        assert_eq!((fitted.done.len(), fitted.verdict.rule), (1, BudgetRule::HardGate));
         // One edit, the five oldest: with four of them it would still have been above the low mark.
         assert_eq!(trimmed(&fitted), outputs[..5]);
         assert!(fitted.after <= 3_500 && fitted.after + 790 > 3_500, "{before} to {}", fitted.after);
@@ -119,13 +119,13 @@ fn outputs_over_their_own_budget_are_trimmed_with_room_to_spare() {
         // More talk than what is spared at the end.
         (0..80).for_each(|n| assert!(tell(&mut root, &format!("step {n}"), 90) > 0));
         let verdict = root.will_manage(&budget);
-        assert_eq!((verdict.rule, verdict.tool_tokens), (Rule::ToolBudget, 112 * 90));
+        assert_eq!((verdict.rule, verdict.tool_tokens), (BudgetRule::ToolBudget, 112 * 90));
         assert!(verdict.tokens < budget.act_at);
         let fitted = fit(&mut root, &budget);
         let gone = trimmed(&fitted);
         assert_eq!(gone, outputs[..gone.len()], "{}", preset.name());
         let left = root.will_manage(&budget);
-        assert_eq!(left.rule, Rule::Fits);
+        assert_eq!(left.rule, BudgetRule::Fits);
         assert!(left.tool_tokens <= 5_000, "{}: {}", preset.name(), left.tool_tokens);
         // So it is not done again with the next output, nor the one after.
         for n in 0..20 {

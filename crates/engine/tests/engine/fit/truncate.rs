@@ -7,11 +7,11 @@ use komado_core::budget::{Budget, Policy, Preset, Truncate};
 use komado_core::journal::{EditKind, ShowKind};
 use komado_core::ladder::Rung;
 use komado_engine::Thread;
-use komado_engine::fit::Fitted;
+use komado_engine::fit::FitResult;
 use komado_testkit::Scripted;
 
 /// Fits with a summariser that has nothing to say.
-fn fit_speechless(root: &mut Thread<'_>, budget: &Budget) -> Fitted {
+fn fit_speechless(root: &mut Thread<'_>, budget: &Budget) -> FitResult {
     let mut by = Scripted::new(root.meter());
     fit_by(root, budget, &mut by)
 }

@@ -6,12 +6,12 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Edit, EditKind, Entry};
 use komado_core::{Seq, SessionId};
 use komado_engine::Thread;
-use komado_engine::condense::{ByDigest, Settings};
-use komado_engine::fit::{Done, Ladder};
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::fit::{DoneEdit, Ladder};
 use komado_testkit::Scripted;
 
 /// A session that was fitted again and again while it grew: reads, talk, a pin in the middle.
-fn grown(room: &Room, preset: Preset, turns: u64) -> (SessionId, Vec<Done>) {
+fn grown(room: &Room, preset: Preset, turns: u64) -> (SessionId, Vec<DoneEdit>) {
     let id = begin(room);
     let mut root = room.root(&id);
     let budget = Budget::new(preset.policy(), 10_000, &[]);
@@ -32,7 +32,7 @@ fn grown(room: &Room, preset: Preset, turns: u64) -> (SessionId, Vec<Done>) {
     (id, done)
 }
 
-fn edits(done: &[Done]) -> Vec<&Edit> {
+fn edits(done: &[DoneEdit]) -> Vec<&Edit> {
     done.iter().map(|done| &done.edit).collect()
 }
 
@@ -48,7 +48,7 @@ fn a_plan_is_what_is_then_done_and_writes_nothing() {
                 tell(&mut root, &format!("step {n}"), 90);
                 let mut by = ByDigest::new(root.meter());
                 let mut ladder =
-                    Ladder { budget: budget.clone(), settings: Settings::default(), by: &mut by };
+                    Ladder { budget: budget.clone(), settings: CondenseSettings::default(), by: &mut by };
                 let (seen, last) = (words(&root), root.last());
                 let plan = root.plan(&mut ladder).unwrap();
                 assert_eq!((words(&root), root.last()), (seen, last));
@@ -57,7 +57,7 @@ fn a_plan_is_what_is_then_done_and_writes_nothing() {
                 explained(&fitted, &root);
                 assert_eq!((plan.verdict, plan.after), (fitted.verdict, fitted.after));
                 assert_eq!(edits(&plan.done), edits(&fitted.done));
-                let places = |done: &[Done]| done.iter().map(|d| (d.seq, d.rung)).collect::<Vec<_>>();
+                let places = |done: &[DoneEdit]| done.iter().map(|d| (d.seq, d.rung)).collect::<Vec<_>>();
                 assert_eq!(places(&plan.done), places(&fitted.done));
                 assert_eq!(plan.declined, fitted.declined);
                 acted += usize::from(!fitted.done.is_empty());
@@ -77,7 +77,7 @@ fn a_plan_with_a_model_asks_it_and_still_writes_nothing() {
     let last = root.last();
     let mut by =
         Scripted::new(root.meter()).fails("busy").says("<summary>steps, one after another</summary>");
-    let mut ladder = Ladder { budget: ours(|_| {}), settings: Settings::default(), by: &mut by };
+    let mut ladder = Ladder { budget: ours(|_| {}), settings: CondenseSettings::default(), by: &mut by };
     let refused = root.plan(&mut ladder).unwrap();
     let digest = Some("digest".to_owned());
     assert_eq!((refused.declined.len(), &refused.done[0].edit.cause.model), (1, &digest));
@@ -123,7 +123,7 @@ fn every_edit_can_be_undone_by_itself_also_after_later_ones() {
             let (id, done) = grown(room, preset, 70);
             let mut root = room.root(&id);
             let mut undone = 0;
-            for Done { seq, edit, .. } in &done {
+            for DoneEdit { seq, edit, .. } in &done {
                 let (seen, tokens) = (words(&root), root.view().tokens());
                 if !root.view().edits().any(|live| live == *seq) {
                     // A later edit stands for all that it touched; that one has to go first, and it says so.
@@ -176,13 +176,13 @@ fn the_list_of_summaries_has_the_true_ranges() {
     for preset in [Preset::Komado, Preset::Seed000, Preset::Seed002] {
         let room = Room::files();
         let (id, done) = grown(&room, preset, 200);
-        let summaries: Vec<&Done> = done.iter().filter(|d| d.edit.kind == EditKind::Condense).collect();
+        let summaries: Vec<&DoneEdit> = done.iter().filter(|d| d.edit.kind == EditKind::Condense).collect();
         assert!(summaries.len() >= 3, "{}: {}", preset.name(), summaries.len());
         let list = std::fs::read_to_string(room.folder(&id).join("summaries.jsonl")).unwrap();
         let rows: Vec<serde_json::Value> =
             list.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
         assert_eq!(rows.len(), summaries.len());
-        for (n, (row, Done { seq, edit, .. })) in rows.iter().zip(summaries).enumerate() {
+        for (n, (row, DoneEdit { seq, edit, .. })) in rows.iter().zip(summaries).enumerate() {
             let number = |key: &str| row[key].as_u64().unwrap();
             assert_eq!((number("id"), number("seq")), (n as u64 + 1, u64::from(*seq)));
             assert_eq!(number("start_seq"), u64::from(edit.hide[0].from));

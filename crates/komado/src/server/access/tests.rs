@@ -5,8 +5,8 @@ use http::HeaderValue;
 use http::StatusCode;
 use komado_ops::key::file::Sees;
 
-fn key(name: &str, secret: &str) -> Key {
-    Key {
+fn key(name: &str, secret: &str) -> StoredKey {
+    StoredKey {
         name: name.into(),
         digest: keys::digest(secret),
         user: Some("ann".into()),
@@ -29,9 +29,9 @@ fn here() -> Option<SocketAddr> {
 
 #[test]
 fn without_keys_only_this_machine_comes_in() {
-    let access = Access::default();
+    let access = ClientAccess::default();
     let admit = |peer| access.admit(&mut headers(&[("host", "127.0.0.1:4141")]), "/api/v1/sessions", peer);
-    assert_eq!(admit(here()), Ok(Caller::owner()));
+    assert_eq!(admit(here()), Ok(ApiCaller::owner()));
     assert!(admit(Some("[::ffff:127.0.0.1]:9".parse().unwrap())).is_ok());
     for peer in [None, Some("10.0.0.7:9".parse().unwrap())] {
         assert_eq!(admit(peer).unwrap_err().status, StatusCode::FORBIDDEN);
@@ -40,7 +40,7 @@ fn without_keys_only_this_machine_comes_in() {
 
 #[test]
 fn a_page_that_was_led_here_by_a_name_or_a_form_is_refused() {
-    let access = Access::default();
+    let access = ClientAccess::default();
     let admit = |pairs: &[(&'static str, &str)], path| access.admit(&mut headers(pairs), path, here());
     for host in ["localhost:4141", "LOCALHOST", "127.0.0.1", "[::1]:4141"] {
         assert!(admit(&[("host", host)], "/api/v1/sessions").is_ok(), "{host}");
@@ -90,7 +90,7 @@ fn a_page_that_was_led_here_by_a_name_or_a_form_is_refused() {
 
 #[test]
 fn a_host_or_origin_with_more_than_a_name_and_a_port_is_refused() {
-    let access = Access::default();
+    let access = ClientAccess::default();
     let admit = |pairs: &[(&'static str, &str)], path| access.admit(&mut headers(pairs), path, here());
     for path in ["/v1/chat/completions", "/v1/models", "/metrics", "/api/v1/sessions", "/mcp"] {
         for host in [
@@ -123,7 +123,7 @@ fn a_host_or_origin_with_more_than_a_name_and_a_port_is_refused() {
 #[test]
 fn a_key_is_asked_for_as_soon_as_there_is_one_and_no_longer_when_it_is_revoked() {
     let folder = tempfile::tempdir().unwrap();
-    let access = Access::open(folder.path()).unwrap();
+    let access = ClientAccess::open(folder.path()).unwrap();
     assert!(!access.has_keys());
     let secret = keys::secret().unwrap();
     assert_eq!(secret.len(), 68);
@@ -159,7 +159,7 @@ fn the_secret_is_nowhere_in_the_file_and_the_file_is_its_owners_alone() {
 fn a_key_of_ours_never_goes_further_and_an_upstreams_stays() {
     let folder = tempfile::tempdir().unwrap();
     keys::add(folder.path(), key("one", "kmd_abc")).unwrap();
-    let access = Access::open(folder.path()).unwrap();
+    let access = ClientAccess::open(folder.path()).unwrap();
     let mut both = headers(&[("x-komado-key", "kmd_abc"), ("authorization", "Bearer sk-upstream")]);
     access.admit(&mut both, "/v1/chat/completions", here()).unwrap();
     assert_eq!(both.get("authorization").unwrap(), "Bearer sk-upstream");
@@ -172,9 +172,9 @@ fn a_key_of_ours_never_goes_further_and_an_upstreams_stays() {
 #[test]
 fn a_key_past_its_time_opens_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let old = Key { expires: Some("2020-01-01T00:00:00.000000Z".into()), ..key("old", "kmd_old") };
+    let old = StoredKey { expires: Some("2020-01-01T00:00:00.000000Z".into()), ..key("old", "kmd_old") };
     keys::add(folder.path(), old).unwrap();
-    let access = Access::open(folder.path()).unwrap();
+    let access = ClientAccess::open(folder.path()).unwrap();
     let away = access.admit(&mut headers(&[("x-api-key", "kmd_old")]), "/v1/models", here()).unwrap_err();
     assert!(away.detail.contains("old has expired"), "{}", away.detail);
 }
@@ -182,12 +182,12 @@ fn a_key_past_its_time_opens_nothing() {
 #[test]
 fn keys_that_cannot_be_read_let_nobody_in() {
     let folder = tempfile::tempdir().unwrap();
-    let access = Access::open(folder.path()).unwrap();
+    let access = ClientAccess::open(folder.path()).unwrap();
     std::fs::write(keys::place(folder.path()), "{").unwrap();
     let away = access.admit(&mut headers(&[]), "/api/v1/sessions", here()).unwrap_err();
     assert_eq!(away.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(access.has_keys());
-    let fault = Access::open(folder.path()).unwrap_err();
+    let fault = ClientAccess::open(folder.path()).unwrap_err();
     assert!(fault.message().contains("keys.json"), "{}", fault.message());
 }
 
@@ -196,7 +196,7 @@ fn keys_whose_file_is_away_stay_good_and_let_no_stranger_in() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("base");
     keys::add(&base, key("one", "kmd_one")).unwrap();
-    let access = Access::open(&base).unwrap();
+    let access = ClientAccess::open(&base).unwrap();
     let admit = |given: &[(&'static str, &str)]| access.admit(&mut headers(given), "/v1/models", here());
     let check = |when: &str| {
         assert_eq!(admit(&[("x-api-key", "kmd_one")]).unwrap().key.as_deref(), Some("one"), "{when}");
@@ -219,13 +219,13 @@ fn keys_whose_file_is_away_stay_good_and_let_no_stranger_in() {
     check("it is back");
     keys::revoke(&base, "one").unwrap();
     assert!(!access.has_keys());
-    assert_eq!(admit(&[]), Ok(Caller::owner()));
+    assert_eq!(admit(&[]), Ok(ApiCaller::owner()));
     assert!(admit(&[("x-api-key", "kmd_one")]).is_err());
 }
 
 #[tokio::test]
 async fn each_client_is_turned_away_in_the_form_it_knows() {
-    let away = Away { status: StatusCode::UNAUTHORIZED, detail: "why".into() };
+    let away = NotAdmitted { status: StatusCode::UNAUTHORIZED, detail: "why".into() };
     for (path, pointer) in [
         ("/api/v1/sessions", "/detail"),
         ("/mcp", "/detail"),

@@ -3,13 +3,13 @@
 //! What holds for every operation (the problems it may answer, the keys it asks for, the headers for conditional calls) is
 //! said here, once. The same types say which parameters a route knows; any other is refused.
 
-use super::response::{PROBLEM_JSON, Problem, ProblemBody};
-use super::{MEDIA, Shown};
+use super::response::{ApiProblem, PROBLEM_JSON, ProblemBody};
+use super::{MEDIA, ReportParameters};
 use axum::extract::Request;
 use http::StatusCode;
 use http::header::ACCEPT;
-use komado_ops::stream::Form;
-use komado_ops::{Method, Route as Path, Row};
+use komado_ops::stream::StreamForm;
+use komado_ops::{HttpMethod, OperationRow, Route as Path};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -40,7 +40,7 @@ const GROUPS: [(&str, &str); 11] = [
 ];
 
 /// The document as it is served.
-pub(super) fn document(rows: &[Row]) -> Value {
+pub(super) fn document(rows: &[OperationRow]) -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = COMPONENTS.into());
     let mut schemas = Schemas {
@@ -106,7 +106,7 @@ fn bound(value: &mut Value) {
 }
 
 /// An operation: where each field of its request stands, and what it answers.
-fn operation(row: &Row, route: &Path, schemas: &mut Schemas) -> Value {
+fn operation(row: &OperationRow, route: &Path, schemas: &mut Schemas) -> Value {
     let mut request = (row.request)(&mut schemas.requests).to_value();
     let about = request["description"].as_str().unwrap_or(row.title).replace('\n', " ");
     let required: Vec<String> = serde_json::from_value(request["required"].take()).unwrap_or_default();
@@ -140,14 +140,14 @@ fn fields(request: &mut Value, route: &Path, generator: &mut SchemaGenerator) ->
         _ => Map::new(),
     };
     if route.has_forms {
-        let shown = Shown::json_schema(generator).to_value();
+        let shown = ReportParameters::json_schema(generator).to_value();
         fields.extend(shown["properties"].as_object().cloned().unwrap_or_default());
     }
     fields
 }
 
 /// Headers that are no field of the request.
-fn headers(row: &Row, route: &Path) -> Vec<Value> {
+fn headers(row: &OperationRow, route: &Path) -> Vec<Value> {
     let header = |name: &str, about: &str| {
         parameter("header", name, false, json!({ "type": "string", "description": about }))
     };
@@ -155,7 +155,7 @@ fn headers(row: &Row, route: &Path) -> Vec<Value> {
     if is_tagged(row, route) {
         headers.push(header("if-none-match", "An ETag you have; 304 when it is still that"));
     }
-    if route.method != Method::Get && route.path.contains("{session}") {
+    if route.method != HttpMethod::Get && route.path.contains("{session}") {
         headers.push(header("if-match", "An ETag you have read; 412 when it is no longer that"));
     }
     if route.is_once {
@@ -179,8 +179,8 @@ fn place(route: &Path, name: &str) -> Option<&'static str> {
 }
 
 /// True where an answer says which moment it is of.
-fn is_tagged(row: &Row, route: &Path) -> bool {
-    route.has_tag || row.form == Some(Form::Object)
+fn is_tagged(row: &OperationRow, route: &Path) -> bool {
+    route.has_tag || row.form == Some(StreamForm::Object)
 }
 
 fn parameter(place: &str, name: &str, is_needed: bool, mut schema: Value) -> Value {
@@ -233,7 +233,7 @@ fn request_body(
 }
 
 /// What an operation answers: a result, or a problem.
-fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGenerator) -> Value {
+fn responses(row: &OperationRow, route: &Path, has_body: bool, generator: &mut SchemaGenerator) -> Value {
     let told = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let mut done = json!({ "description": row.title });
     if route.status != 204 {
@@ -255,7 +255,7 @@ fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGene
         responses["304"] = json!({ "description": "Not Modified: you have it" });
     }
     let schema = generator.subschema_for::<ProblemBody>();
-    let changed = (route.method != Method::Get).then_some(412);
+    let changed = (route.method != HttpMethod::Get).then_some(412);
     let of_body = [408, 413, 415].into_iter().filter(|_| has_body);
     for status in PROBLEMS.into_iter().chain(changed).chain(of_body) {
         let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
@@ -268,8 +268,8 @@ fn responses(row: &Row, route: &Path, has_body: bool, generator: &mut SchemaGene
 }
 
 /// A result, in each form that it is answered in.
-fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
-    if row.form == Some(Form::Events) {
+fn content(row: &OperationRow, route: &Path, generator: &mut SchemaGenerator) -> Value {
+    if row.form == Some(StreamForm::Events) {
         // OpenAPI 3.1 has no word for the data of an event.
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let inline = settings.with(|settings| settings.inline_subschemas = true);
@@ -287,10 +287,10 @@ fn content(row: &Row, route: &Path, generator: &mut SchemaGenerator) -> Value {
 }
 
 /// The media types that a route answers in.
-fn media(row: &Row, route: &Path) -> Vec<&'static str> {
+fn media(row: &OperationRow, route: &Path) -> Vec<&'static str> {
     match row.form {
-        Some(Form::Events) => vec!["text/event-stream"],
-        Some(Form::Bytes(media)) => vec![media],
+        Some(StreamForm::Events) => vec!["text/event-stream"],
+        Some(StreamForm::Bytes(media)) => vec![media],
         _ if route.has_forms => ["application/json"].into_iter().chain(MEDIA).collect(),
         _ => vec!["application/json"],
     }
@@ -328,7 +328,7 @@ fn clean(schema: &mut Value) {
 }
 
 /// Refuses parameters that a route does not know, and a caller that takes nothing of what it answers in.
-pub(super) fn check(row: &Row, route: &Path, request: &Request) -> Result<(), Problem> {
+pub(super) fn check(row: &OperationRow, route: &Path, request: &Request) -> Result<(), ApiProblem> {
     let mut generator = SchemaGenerator::default();
     let mut schema = (row.request)(&mut generator).to_value();
     let fields = fields(&mut schema, route, &mut generator);
@@ -342,7 +342,7 @@ pub(super) fn check(row: &Row, route: &Path, request: &Request) -> Result<(), Pr
                 [] => "this takes none".to_owned(),
                 some => format!("known are {}", some.join(", ")),
             };
-            return Err(Problem::bad(format!("unknown parameter: {name:?}; {known}")));
+            return Err(ApiProblem::bad(format!("unknown parameter: {name:?}; {known}")));
         }
     }
     let accept = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -351,7 +351,7 @@ pub(super) fn check(row: &Row, route: &Path, request: &Request) -> Result<(), Pr
         return Ok(());
     }
     let detail = format!("accept is {accept:?}; this answers in {}", media.join(" or "));
-    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
+    Err(ApiProblem::new(StatusCode::NOT_ACCEPTABLE, detail))
 }
 
 /// True when an Accept header takes a media type.

@@ -3,15 +3,15 @@
 //! A reader looks when the store tells that something happened, and once in a while by itself, since files tell only what
 //! this process does. Nothing is kept for a reader who is slow, and one that has gone is dropped with its connection.
 
-use super::request::Call;
-use super::response::Answer;
-use crate::server::news::Listener;
+use super::request::ApiCall;
+use super::response::ApiResult;
+use crate::server::store_news::NewsReader;
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
 use futures_util::stream;
 use komado_core::SessionId;
-use komado_ops::watch::{self, News, Watch};
-use komado_ops::{Arguments, Row};
+use komado_ops::watch::{self, ChangedSessions, EventWatch};
+use komado_ops::{NamedArguments, OperationRow};
 use serde_json::json;
 use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
@@ -27,34 +27,39 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers the events of an operation.
-pub(super) async fn answer(row: &'static Row, call: Call, given: Arguments) -> Answer<Response> {
+pub(super) async fn answer(
+    row: &'static OperationRow,
+    call: ApiCall,
+    given: NamedArguments,
+) -> ApiResult<Response> {
     // It listens before it looks, so that nothing happens in between unheard.
     let listener = call.house.news.listen(&call.context.engine, &call.house.stop);
     let watching = call.clone().run(move |call| Ok(row.watch(&given, &call.context)?)).await?;
     let session = watching.session().cloned();
     let (watching, waiting) = (Some(watching), VecDeque::new());
-    let reader = Reader { call, listener, session, watching, news: None, whole: Instant::now(), waiting };
-    Ok(Sse::new(stream::unfold(reader, Reader::next))
+    let reader =
+        EventReader { call, listener, session, watching, news: None, whole: Instant::now(), waiting };
+    Ok(Sse::new(stream::unfold(reader, EventReader::next))
         .keep_alive(KeepAlive::new().interval(ALIVE))
         .into_response())
 }
 
 /// What is known of a reader.
-struct Reader {
-    call: Call,
-    listener: Listener,
+struct EventReader {
+    call: ApiCall,
+    listener: NewsReader,
     /// The session that the events are about; `None` for all.
     session: Option<SessionId>,
     /// How far the reader has come; `None` when no more is to come.
-    watching: Option<Box<dyn Watch>>,
+    watching: Option<Box<dyn EventWatch>>,
     /// The sessions to look at; `None` for all.
-    news: News,
+    news: ChangedSessions,
     /// When all were looked at last.
     whole: Instant,
     waiting: VecDeque<Event>,
 }
 
-impl Reader {
+impl EventReader {
     /// The next event, when there is one.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         loop {
@@ -62,7 +67,7 @@ impl Reader {
                 return Some((Ok(event), self));
             }
             let (mut watching, news) = (self.watching.take()?, self.news());
-            let look = move |call: &Call| {
+            let look = move |call: &ApiCall| {
                 let events = watching.look(&call.context, news)?;
                 Ok((watching, events))
             };
@@ -84,7 +89,7 @@ impl Reader {
     }
 
     /// Where to look now; everywhere when that was long ago, however much is heard.
-    fn news(&mut self) -> News {
+    fn news(&mut self) -> ChangedSessions {
         let news = self.news.replace(HashSet::new()).filter(|_| self.whole.elapsed() < LOOK_AGAIN);
         if news.is_none() {
             self.whole = Instant::now();
@@ -93,7 +98,7 @@ impl Reader {
     }
 
     /// Waits for news, and gives where to look; `None` when the server is to stop.
-    async fn wait(&mut self) -> Option<News> {
+    async fn wait(&mut self) -> Option<ChangedSessions> {
         let has_files = self.call.context.files.is_some();
         let (least, most) = match (&self.session, has_files) {
             (Some(_), true) => (Duration::ZERO, LOOK),
@@ -114,7 +119,7 @@ impl Reader {
     }
 }
 
-fn told(watch::Event { name, id, data }: watch::Event) -> Event {
+fn told(watch::StreamedEvent { name, id, data }: watch::StreamedEvent) -> Event {
     let event = Event::default().event(name).data(data);
     match id {
         Some(id) => event.id(id),

@@ -4,9 +4,9 @@
 //! and within which bounds, its own schema says. Whatever does not fit is a problem that names it; parameters that a route
 //! does not know are refused before (`document::check`).
 
-use super::answers::Answers;
-use super::response::{Answer, Problem, etag};
-use crate::server::{Caller, House};
+use super::idempotency::IdempotencyTable;
+use super::response::{ApiProblem, ApiResult, etag};
+use crate::server::{ApiCaller, ServerState};
 use axum::body::Body;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -15,9 +15,9 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use komado_engine::engine::Found;
+use komado_engine::engine::ResolvedAddress;
 use komado_ops::session::SessionRow;
-use komado_ops::{Arguments, Context, Exit, Fault, Naming, Outcome, Route};
+use komado_ops::{FaultKind, NamedArguments, Naming, OpFault, OpResult, OperationContext, Route};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -34,45 +34,47 @@ const JSON: &str = "application/json";
 
 /// Who calls, with what.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct ApiCall {
     /// What operations run in: for this caller, who names sessions in full.
-    pub(super) context: Context,
-    pub(super) house: Arc<House>,
-    pub(super) answers: Arc<Answers>,
+    pub(super) context: OperationContext,
+    pub(super) house: Arc<ServerState>,
+    pub(super) answers: Arc<IdempotencyTable>,
     pub(super) headers: HeaderMap,
 }
 
-impl FromRequestParts<Arc<House>> for Call {
-    type Rejection = Problem;
+impl FromRequestParts<Arc<ServerState>> for ApiCall {
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, house: &Arc<House>) -> Answer<Self> {
-        let answers = parts.extensions.get::<Arc<Answers>>().cloned();
-        let caller = parts.extensions.get::<Caller>().cloned();
+    async fn from_request_parts(parts: &mut Parts, house: &Arc<ServerState>) -> ApiResult<Self> {
+        let answers = parts.extensions.get::<Arc<IdempotencyTable>>().cloned();
+        let caller = parts.extensions.get::<ApiCaller>().cloned();
         let (Some(answers), Some(caller)) = (answers, caller) else {
             let why = "it is not known who calls; this is a fault in komado, please report it";
-            return Err(Problem::ours(why));
+            return Err(ApiProblem::ours(why));
         };
         let context = house.context.of(caller, Naming::Exact);
         Ok(Self { context, house: Arc::clone(house), answers, headers: parts.headers.clone() })
     }
 }
 
-impl Call {
+impl ApiCall {
     /// Does something where it may block. What panics there is a problem of this call alone.
     pub(super) async fn run<T: Send + 'static>(
         self,
-        work: impl FnOnce(&Self) -> Answer<T> + Send + 'static,
-    ) -> Answer<T> {
-        tokio::task::spawn_blocking(move || work(&self)).await.unwrap_or_else(|_| Err(Problem::broken_off()))
+        work: impl FnOnce(&Self) -> ApiResult<T> + Send + 'static,
+    ) -> ApiResult<T> {
+        tokio::task::spawn_blocking(move || work(&self))
+            .await
+            .unwrap_or_else(|_| Err(ApiProblem::broken_off()))
     }
 
     /// Refuses a caller who has seen another moment of what a route is about.
-    pub(super) fn check(&self, found: &Found, route: &Route) -> Outcome {
+    pub(super) fn check(&self, found: &ResolvedAddress, route: &Route) -> OpResult {
         let Some(wanted) = self.headers.get(IF_MATCH) else { return Ok(()) };
         let now = match route.path.contains("{thread}") {
             true => {
                 let store = self.context.engine.store();
-                let journal = store.open(&found.session, &found.thread, komado_store::Mode::Read)?;
+                let journal = store.open(&found.session, &found.thread, komado_store::OpenMode::Read)?;
                 format!("{}@{}", found.thread, journal.last())
             }
             false => {
@@ -88,8 +90,8 @@ impl Call {
         };
         match wanted.split(',').any(is_now) {
             true => Ok(()),
-            false => Err(Fault::new(
-                Exit::Changed,
+            false => Err(OpFault::new(
+                FaultKind::Changed,
                 format!(
                     "If-Match is {wanted}, but this is at \"{now}\" now; read what came in between, then try again"
                 ),
@@ -103,10 +105,10 @@ impl Call {
 pub(super) async fn read(
     schema: &Value,
     route: &Route,
-    call: &mut Call,
+    call: &mut ApiCall,
     names: &RawPathParams,
     request: Request,
-) -> Answer<(Arguments, blake3::Hash)> {
+) -> ApiResult<(NamedArguments, blake3::Hash)> {
     let (mut given, digest) = match route.has_json() {
         true => json_fields(route, request).await?,
         false => {
@@ -129,8 +131,8 @@ pub(super) async fn read(
     Ok((given, digest))
 }
 
-fn query(schema: &Value, request: &Request) -> Answer<Arguments> {
-    let mut given = Arguments::default();
+fn query(schema: &Value, request: &Request) -> ApiResult<NamedArguments> {
+    let mut given = NamedArguments::default();
     for (name, value) in form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()) {
         given.insert(&name, &typed(schema, &name, &value)?);
     }
@@ -138,12 +140,12 @@ fn query(schema: &Value, request: &Request) -> Answer<Arguments> {
 }
 
 /// A text as the type that the schema asks for.
-fn typed(schema: &Value, name: &str, text: &str) -> Answer<Value> {
+fn typed(schema: &Value, name: &str, text: &str) -> ApiResult<Value> {
     let kind = &schema["properties"][name]["type"];
     let is = |wanted: &str| {
         kind == wanted || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == wanted))
     };
-    let wrong = |what: &str| Problem::bad(format!("{name} is {text:?}; give {what}"));
+    let wrong = |what: &str| ApiProblem::bad(format!("{name} is {text:?}; give {what}"));
     if is("integer") {
         return text.parse::<u64>().map(Value::from).map_err(|_| wrong("a whole number"));
     }
@@ -157,21 +159,21 @@ fn typed(schema: &Value, name: &str, text: &str) -> Answer<Value> {
 }
 
 /// The fields of a JSON body, which may be left out where nothing is to be said; and a digest of what was sent.
-async fn json_fields(route: &Route, request: Request) -> Answer<(Arguments, blake3::Hash)> {
+async fn json_fields(route: &Route, request: Request) -> ApiResult<(NamedArguments, blake3::Hash)> {
     let is_json = check_type(&request, JSON);
     let bytes = bytes(request).await?;
     let digest = blake3::hash(&bytes);
     if bytes.is_empty() || is_json.is_ok() && bytes.trim_ascii() == b"null" {
-        return Ok((Arguments::default(), digest));
+        return Ok((NamedArguments::default(), digest));
     }
     is_json?;
-    let unfit = |why: &str| Problem::bad(format!("the body does not fit: {why}"));
+    let unfit = |why: &str| ApiProblem::bad(format!("the body does not fit: {why}"));
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| unfit(&format!("it is not UTF-8: byte {} is wrong", error.valid_up_to() + 1)))?;
     if !text.trim_start().starts_with('{') {
         return Err(unfit("it is not a JSON object"));
     }
-    let given = Arguments::parse(text).map_err(|error| unfit(&error.to_string()))?;
+    let given = NamedArguments::parse(text).map_err(|error| unfit(&error.to_string()))?;
     let misplaced = given.names().find(|name| route.is_in_path(name));
     match misplaced {
         Some(name) => Err(unfit(&format!("{name} stands in the path; leave it out"))),
@@ -180,19 +182,19 @@ async fn json_fields(route: &Route, request: Request) -> Answer<(Arguments, blak
 }
 
 /// A body, as far as bodies may be large.
-async fn bytes(request: Request) -> Answer<Bytes> {
-    let slow = |_| Problem::slow(format!("the body did not come in {} s", PATIENCE.as_secs()));
+async fn bytes(request: Request) -> ApiResult<Bytes> {
+    let slow = |_| ApiProblem::slow(format!("the body did not come in {} s", PATIENCE.as_secs()));
     let read = timeout(PATIENCE, Bytes::from_request(request, &())).await.map_err(slow)?;
     read.map_err(|error| match error {
         BytesRejection::FailedToBufferBody(inner) if inner.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large; send less at a time")
+            ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large; send less at a time")
         }
-        other => Problem::bad(other.body_text()),
+        other => ApiProblem::bad(other.body_text()),
     })
 }
 
 /// Forms of other types are what a page can send without asking; only what a route names is read.
-fn check_type(request: &Request, media: &str) -> Answer<()> {
+fn check_type(request: &Request, media: &str) -> ApiResult<()> {
     let given = request.headers().get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(media) {
@@ -202,23 +204,23 @@ fn check_type(request: &Request, media: &str) -> Answer<()> {
         Some(given) => format!("content-type is {given:?}; send {media}"),
         None => format!("there is no content-type; send {media}"),
     };
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+    Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
 /// A body in a file without a name, so that it may be larger than memory.
-async fn spool(body: Body, patience: Duration) -> Answer<File> {
+async fn spool(body: Body, patience: Duration) -> ApiResult<File> {
     let mut file = waiting(tempfile::tempfile).await?;
     let (mut pieces, mut size) = (body.into_data_stream(), 0u64);
     let slow = |_| {
         let seconds = patience.as_secs();
-        Problem::slow(format!("nothing more of the body came for {seconds} s; send it again"))
+        ApiProblem::slow(format!("nothing more of the body came for {seconds} s; send it again"))
     };
     while let Some(piece) = timeout(patience, pieces.next()).await.map_err(slow)? {
-        let piece = piece.map_err(|error| Problem::bad(format!("the body broke off: {error}")))?;
+        let piece = piece.map_err(|error| ApiProblem::bad(format!("the body broke off: {error}")))?;
         size += piece.len() as u64;
         if size > MOST {
             let detail = format!("a body has at most {MOST} bytes");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+            return Err(ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
         }
         file = waiting(move || file.write_all(&piece).map(|()| file)).await?;
     }

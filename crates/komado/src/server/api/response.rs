@@ -10,8 +10,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use komado_ops::stream::Opening;
-use komado_ops::{Exit, Fault, Missing, Outcome};
+use komado_ops::stream::StreamHead;
+use komado_ops::{FaultKind, Missing, OpFault, OpResult};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -47,7 +47,7 @@ pub(super) fn json(body: impl Into<Body>) -> Response {
 }
 
 /// A body from a file, from its beginning on.
-pub(super) fn file(mut file: impl Read + Seek + Send + 'static) -> Answer<Body> {
+pub(super) fn file(mut file: impl Read + Seek + Send + 'static) -> ApiResult<Body> {
     file.seek(SeekFrom::Start(0))?;
     Ok(written(move |out| io::copy(&mut file, out).map(|_| ())))
 }
@@ -56,7 +56,7 @@ pub(super) fn file(mut file: impl Read + Seek + Send + 'static) -> Answer<Body> 
 pub(super) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static) -> Body {
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
-        let mut out = io::BufWriter::with_capacity(PIECE, Pipe(sender.clone()));
+        let mut out = io::BufWriter::with_capacity(PIECE, BodyWriter(sender.clone()));
         if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
             // A reader that went away hears nothing.
             let _ = sender.blocking_send(Err(error));
@@ -69,12 +69,12 @@ pub(super) fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Sen
 
 /// A body that an operation writes, once it has begun; what goes wrong before that is a problem like any other.
 pub(super) async fn begun(
-    write: impl FnOnce(&mut dyn FnMut(Opening) -> Outcome, &mut dyn Write) -> Outcome + Send + 'static,
-) -> Answer<(Opening, Body)> {
-    let (tell, told) = oneshot::channel::<Answer<Opening>>();
+    write: impl FnOnce(&mut dyn FnMut(StreamHead) -> OpResult, &mut dyn Write) -> OpResult + Send + 'static,
+) -> ApiResult<(StreamHead, Body)> {
+    let (tell, told) = oneshot::channel::<ApiResult<StreamHead>>();
     let body = written(move |out| {
         let mut tell = Some(tell);
-        let mut begin = |opening: Opening| {
+        let mut begin = |opening: StreamHead| {
             // A caller that went away hears nothing.
             let _ = tell.take().map(|tell| tell.send(Ok(opening)));
             Ok(())
@@ -84,12 +84,12 @@ pub(super) async fn begun(
         let _ = tell.take().map(|tell| tell.send(Err(fault.into())));
         Err(why)
     });
-    Ok((told.await.map_err(|_| Problem::broken_off())??, body))
+    Ok((told.await.map_err(|_| ApiProblem::broken_off())??, body))
 }
 
-struct Pipe(mpsc::Sender<io::Result<Bytes>>);
+struct BodyWriter(mpsc::Sender<io::Result<Bytes>>);
 
-impl Write for Pipe {
+impl Write for BodyWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = Bytes::copy_from_slice(bytes);
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
@@ -103,7 +103,7 @@ impl Write for Pipe {
 }
 
 /// What handlers give back.
-pub(crate) type Answer<T> = Result<T, Problem>;
+pub(crate) type ApiResult<T> = Result<T, ApiProblem>;
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -113,7 +113,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// 400 is for what does not fit the document of this API, 422 for what fits it and cannot be meant. A session that may not be
 /// seen is said not to be there, in the same words as one that is not.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiProblem {
     /// The status.
     pub(crate) status: StatusCode,
     /// What went wrong, and what to do.
@@ -142,12 +142,12 @@ impl ProblemBody {
             r#type: "urn:komado:problem:not-found".to_owned(),
             title: "Not Found",
             status: 404,
-            detail: Problem::no_session("x").detail,
+            detail: ApiProblem::no_session("x").detail,
         }
     }
 }
 
-impl Problem {
+impl ApiProblem {
     /// A problem of a status.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), retry: None }
@@ -228,7 +228,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let body = ProblemBody {
             r#type: format!("urn:komado:problem:{}", self.kind()),
@@ -246,8 +246,8 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Self {
+impl From<OpFault> for ApiProblem {
+    fn from(fault: OpFault) -> Self {
         match fault.what_is_missing() {
             Some(Missing::Session(id)) => return Self::no_session(id),
             Some(Missing::Thread(session, _)) => {
@@ -262,29 +262,29 @@ impl From<Fault> for Problem {
         }
         let detail = fault.message().to_owned();
         match fault.exit() {
-            Exit::Malformed => Self::bad(detail),
-            Exit::Changed => Self::new(StatusCode::PRECONDITION_FAILED, detail),
-            Exit::Forbidden => Self::forbidden(detail),
-            Exit::TooMany => Self::too_many(detail, 5),
-            Exit::NotFound => Self::missing(detail),
-            Exit::Busy => Self::busy(detail),
-            Exit::Refused => Self::new(StatusCode::CONFLICT, detail),
-            Exit::Usage | Exit::BadInput => Self::unusable(detail),
-            Exit::Failed | Exit::Away if fault.is_away() => {
+            FaultKind::Malformed => Self::bad(detail),
+            FaultKind::Changed => Self::new(StatusCode::PRECONDITION_FAILED, detail),
+            FaultKind::Forbidden => Self::forbidden(detail),
+            FaultKind::TooMany => Self::too_many(detail, 5),
+            FaultKind::NotFound => Self::missing(detail),
+            FaultKind::Busy => Self::busy(detail),
+            FaultKind::Refused => Self::new(StatusCode::CONFLICT, detail),
+            FaultKind::Usage | FaultKind::BadInput => Self::unusable(detail),
+            FaultKind::Failed | FaultKind::Away if fault.is_away() => {
                 Self { retry: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
             }
-            Exit::Failed | Exit::Away => Self::ours(detail),
+            FaultKind::Failed | FaultKind::Away => Self::ours(detail),
         }
     }
 }
 
-impl From<std::io::Error> for Problem {
+impl From<std::io::Error> for ApiProblem {
     fn from(error: std::io::Error) -> Self {
         Self { retry: Some(5), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()) }
     }
 }
 
-impl From<serde_json::Error> for Problem {
+impl From<serde_json::Error> for ApiProblem {
     fn from(error: serde_json::Error) -> Self {
         Self::ours(error.to_string())
     }

@@ -8,17 +8,17 @@ mod report;
 mod tasks;
 mod verbs;
 
-use super::super::access::Access;
-use super::super::gateway::{Gateway, Upstreams};
-use crate::app::{App, Options};
-use crate::server::House;
-use crate::server::{Reach, router};
+use super::super::access::ClientAccess;
+use super::super::gateway::{Gateway, GatewayUpstreams};
+use crate::app::{App, GlobalOptions};
+use crate::server::ServerState;
+use crate::server::{ListenReach, router};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Request, StatusCode};
 use komado_config::OnFault;
-use komado_ops::key::file::{self as keys, Key, Sees};
+use komado_ops::key::file::{self as keys, Sees, StoredKey};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tower::ServiceExt;
 /// A server in a folder of its own.
 struct Place {
     folder: tempfile::TempDir,
-    house: Arc<House>,
+    house: Arc<ServerState>,
     router: Router,
 }
 
@@ -66,10 +66,11 @@ impl Told {
 }
 
 /// A gateway in front of the built-in model; opening it waits, which a test's own thread must not.
-fn gateway(house: &Arc<House>) -> Arc<Gateway> {
+fn gateway(house: &Arc<ServerState>) -> Arc<Gateway> {
     let (opened, handle) = (Arc::clone(house), tokio::runtime::Handle::current());
-    let upstreams =
-        std::thread::spawn(move || Upstreams::open(&opened.context, Some("scripted"), &handle).unwrap());
+    let upstreams = std::thread::spawn(move || {
+        GatewayUpstreams::open(&opened.context, Some("scripted"), &handle).unwrap()
+    });
     Arc::new(Gateway::new(house, upstreams.join().unwrap(), OnFault::Pass))
 }
 
@@ -80,13 +81,17 @@ impl Place {
     }
 
     fn at(folder: tempfile::TempDir) -> Self {
-        let options =
-            Options { json: false, base_dir: Some(folder.path().to_owned()), config: None, set: Vec::new() };
+        let options = GlobalOptions {
+            json: false,
+            base_dir: Some(folder.path().to_owned()),
+            config: None,
+            set: Vec::new(),
+        };
         let app = App::new(&options).unwrap();
-        let access = Access::open(folder.path()).unwrap();
-        let house = House::new(&app.context, access);
+        let access = ClientAccess::open(folder.path()).unwrap();
+        let house = ServerState::new(&app.context, access);
         let gateway = gateway(&house);
-        let router = router(Arc::clone(&house), &gateway, Reach::Loopback);
+        let router = router(Arc::clone(&house), &gateway, ListenReach::Loopback);
         Self { folder, house, router }
     }
 
@@ -98,7 +103,7 @@ impl Place {
     /// A key of `user`.
     fn key(&self, user: &str, sees: Sees, sessions: &[&str]) -> String {
         let secret = keys::secret().unwrap();
-        let key = Key {
+        let key = StoredKey {
             name: format!("key-{user}"),
             digest: keys::digest(&secret),
             user: Some(user.into()),

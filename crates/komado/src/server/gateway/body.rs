@@ -3,11 +3,11 @@
 //! No more than a piece of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
 //! is full or away must not stop a request, so the file moves to wherever there is room.
 
-use super::Refusal;
+use super::GatewayRefusal;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use komado_provider::{BadRequest, Skim, Skimmer};
+use komado_provider::{BadRequest, RequestScanner, ScannedRequest};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// How bodies are taken.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct BodyLimits {
     /// Where files are made first.
     pub(super) folder: PathBuf,
     /// The longest body.
@@ -29,11 +29,11 @@ pub(super) struct Rules {
 
 /// A body that has arrived.
 #[derive(Debug)]
-pub(super) struct Spooled {
+pub(super) struct SpooledBody {
     pub(super) file: Arc<File>,
     pub(super) len: u64,
     /// Its skim; why there is none; nothing where none was wanted.
-    pub(super) skim: Option<Result<Skim, BadRequest>>,
+    pub(super) skim: Option<Result<ScannedRequest, BadRequest>>,
 }
 
 /// Bytes that are written at a time.
@@ -42,11 +42,11 @@ const PIECE: usize = 64 << 10;
 /// Takes a body in. Disks may be slow, so files are written on threads that may wait.
 pub(super) async fn take(
     mut body: Body,
-    skimmer: Option<Skimmer>,
-    rules: &Rules,
-) -> Result<Spooled, Refusal> {
+    skimmer: Option<RequestScanner>,
+    rules: &BodyLimits,
+) -> Result<SpooledBody, GatewayRefusal> {
     let no_room = |error: io::Error| {
-        Refusal::new(507, format!("the request cannot be kept while it is handled: {error}"))
+        GatewayRefusal::new(507, format!("the request cannot be kept while it is handled: {error}"))
     };
     let mut intake = Intake { spool: None, skimmer, bad: None };
     let (mut pieces, mut waiting, mut len) = (Vec::new(), 0, 0);
@@ -54,20 +54,21 @@ pub(super) async fn take(
         let Ok(next) = timeout(rules.patience, body.frame()).await else {
             let seconds = rules.patience.as_secs();
             let why = "server.timeout_seconds sets the time";
-            return Err(Refusal::new(
+            return Err(GatewayRefusal::new(
                 408,
                 format!("nothing more of the request came for {seconds} s; {why}"),
             ));
         };
         let Some(frame) = next else { break };
-        let frame = frame
-            .map_err(|why| Refusal::new(400, format!("the request ended before its body did: {why}")))?;
+        let frame = frame.map_err(|why| {
+            GatewayRefusal::new(400, format!("the request ended before its body did: {why}"))
+        })?;
         let Ok(bytes) = frame.into_data() else { continue };
         len += bytes.len() as u64;
         if len > rules.most {
             let most = rules.most;
             let why = "server.body_limit_mb sets the limit";
-            return Err(Refusal::new(413, format!("the request is larger than {most} bytes; {why}")));
+            return Err(GatewayRefusal::new(413, format!("the request is larger than {most} bytes; {why}")));
         }
         waiting += bytes.len();
         pieces.push(bytes);
@@ -79,20 +80,20 @@ pub(super) async fn take(
     let Intake { spool, skimmer, bad } = intake.fed(pieces, rules).await.map_err(no_room)?;
     let file =
         spool.map(|spool| spool.file).ok_or_else(|| no_room(io::Error::other("nothing was opened")))?;
-    let skim = bad.map(Err).or_else(|| skimmer.map(Skimmer::end));
-    Ok(Spooled { len, file: Arc::new(file), skim })
+    let skim = bad.map(Err).or_else(|| skimmer.map(RequestScanner::end));
+    Ok(SpooledBody { len, file: Arc::new(file), skim })
 }
 
 /// A body that is being taken in.
 struct Intake {
     spool: Option<Spool>,
-    skimmer: Option<Skimmer>,
+    skimmer: Option<RequestScanner>,
     bad: Option<BadRequest>,
 }
 
 impl Intake {
     /// With more of it, on a thread that may wait.
-    async fn fed(mut self, pieces: Vec<Bytes>, rules: &Rules) -> io::Result<Self> {
+    async fn fed(mut self, pieces: Vec<Bytes>, rules: &BodyLimits) -> io::Result<Self> {
         let folder = rules.folder.clone();
         let fed = tokio::task::spawn_blocking(move || {
             let mut spool = self.spool.take().map_or_else(|| Spool::new(&folder), Ok)?;
@@ -158,15 +159,15 @@ mod tests {
     use super::*;
     use komado_provider::Dialect;
 
-    fn rules(most: u64) -> Rules {
-        Rules { folder: "/nonexistent/窓".into(), most, patience: Duration::from_millis(50) }
+    fn rules(most: u64) -> BodyLimits {
+        BodyLimits { folder: "/nonexistent/窓".into(), most, patience: Duration::from_millis(50) }
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
     }
 
-    fn read(spooled: &Spooled) -> Vec<u8> {
+    fn read(spooled: &SpooledBody) -> Vec<u8> {
         let mut bytes = vec![0; spooled.len as usize];
         spooled.file.read_exact_at(&mut bytes, 0).unwrap();
         bytes
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn what_arrives_is_what_is_kept_also_where_the_folder_is_away_and_it_cannot_be_skimmed() {
         for text in [r#"{"model":"m","messages":[{"role":"user","content":"窓"}]}"#, "no JSON 窓"] {
-            let skimmer = Skimmer::new(Dialect::Chat, b"");
+            let skimmer = RequestScanner::new(Dialect::Chat, b"");
             let spooled = run(take(Body::from(text), Some(skimmer), &rules(1000))).unwrap();
             assert_eq!(read(&spooled), text.as_bytes());
             assert_eq!(spooled.skim.unwrap().is_ok(), text.starts_with('{'));

@@ -8,13 +8,13 @@
 //! Between that thread and the answer that streams is a short queue. When the client reads slowly the queue is full and the
 //! thread waits, so the provider waits, too. When the client goes, the provider is told to stop.
 
-use super::allow::Check;
-use super::body::{self, Spooled};
+use super::body::{self, SpooledBody};
 use super::headers;
-use super::upstream::Choice;
-use super::{Refusal, Visit, Way};
-use crate::server::metrics::{STATUS_BY_US, Told};
-use crate::server::{Caller as ApiCaller, traces};
+use super::permissions::BodyCheck;
+use super::upstream::UpstreamChoice;
+use super::{GatewayRefusal, GatewayRequest, TargetKind};
+use crate::server::metrics::{ExchangeRecord, STATUS_BY_US};
+use crate::server::{ApiCaller, traces};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -23,12 +23,12 @@ use http::StatusCode;
 use komado_config::OnFault;
 use komado_core::session::{Meta, MetaConfig, TaskKey};
 use komado_core::{Meter, SessionId};
-use komado_engine::exchange::Asking;
-use komado_engine::model::{ModelChoice, ResolvedModel, Writer};
-use komado_engine::place::Caller;
-use komado_engine::relay::{self, Arrival, Gone, Notes, Outlet};
-use komado_ops::Context;
-use komado_provider::{By, Cancel, Dialect, SendError, Skim, Skimmer};
+use komado_engine::exchange::ModelTarget;
+use komado_engine::model::{ModelChoice, ResolvedModel, SummaryWriter};
+use komado_engine::place::TranscriptCaller;
+use komado_engine::relay::{self, ClientGone, ClientOutlet, ClientRequest, RelayNotes};
+use komado_ops::OperationContext;
+use komado_provider::{Cancel, Dialect, ElementAuthor, RequestScanner, ScannedRequest, SendError};
 use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,80 +39,81 @@ use tokio::sync::{mpsc, oneshot};
 const QUEUE: usize = 16;
 
 /// Handles a request to a model, or one to make a conversation shorter.
-pub(super) async fn exchange(mut visit: Visit, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn exchange(mut visit: GatewayRequest, body: Body) -> Result<Response, GatewayRefusal> {
     let dialect = visit.aim.dialect;
     let caller = headers::caller(&visit.headers, &visit.guest)?;
-    let skimmer = Skimmer::new(dialect, caller.salt.as_bytes());
-    let Spooled { file, len, skim } = body::take(body, Some(skimmer), &visit.gateway.rules).await?;
+    let skimmer = RequestScanner::new(dialect, caller.salt.as_bytes());
+    let SpooledBody { file, len, skim } = body::take(body, Some(skimmer), &visit.gateway.rules).await?;
     let (skim, bad) = match skim {
         Some(Ok(skim)) => (skim, None),
         unread => {
             let (fields, elements) = (Vec::new(), Vec::new());
-            let skim = Skim { dialect, len, fields, elements, model: None, stream: false, previous: None };
+            let skim =
+                ScannedRequest { dialect, len, fields, elements, model: None, stream: false, previous: None };
             (skim, unread.and_then(Result::err).map(|why| why.to_string()))
         }
     };
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), skim.model.as_deref(), dialect)?;
     let check = visit.check_ask(&choice);
-    let arrival = Arrival { skim: Arc::new(skim), body: file, caller };
+    let arrival = ClientRequest { skim: Arc::new(skim), body: file, caller };
     let cancel = Cancel::default();
-    let work = Work { visit, arrival, choice, cancel: cancel.clone(), bad, check };
+    let work = ExchangeJob { visit, arrival, choice, cancel: cancel.clone(), bad, check };
     answer(cancel, move |pipe| work.run(pipe)).await
 }
 
 /// Runs `work` on a thread of its own and gives what it answers.
 pub(super) async fn answer(
     cancel: Cancel,
-    work: impl FnOnce(Pipe) + Send + 'static,
-) -> Result<Response, Refusal> {
+    work: impl FnOnce(ResponsePipe) + Send + 'static,
+) -> Result<Response, GatewayRefusal> {
     let (pipe, begins) = pipe(cancel.clone());
     // Dropped with this future when the client goes before the answer begins.
-    let mut leave = Leave(Some(cancel));
+    let mut leave = CancelOnDrop(Some(cancel));
     drop(tokio::task::spawn_blocking(move || work(pipe)));
-    let given_up = |_| Refusal::new(500, "the request was given up; the log of komado tells why");
+    let given_up = |_| GatewayRefusal::new(500, "the request was given up; the log of komado tells why");
     let response = begins.await.map_err(given_up);
     leave.0 = None;
     response
 }
 
 /// Why a request was not handled as it should be.
-enum Trouble {
+enum ExchangeFailure {
     /// Something of ours.
     Ours(&'static str, String),
     /// The provider could not be asked.
     Theirs(SendError),
     /// The client must do something else.
-    Refused(Refusal),
+    Refused(GatewayRefusal),
 }
 
-impl From<relay::Fault> for Trouble {
-    fn from(fault: relay::Fault) -> Self {
+impl From<relay::RelayFault> for ExchangeFailure {
+    fn from(fault: relay::RelayFault) -> Self {
         match fault {
-            relay::Fault::Ours(error) => {
+            relay::RelayFault::Ours(error) => {
                 let kind = if matches!(error, komado_engine::Error::Store(_)) { "store" } else { "engine" };
                 Self::Ours(kind, error.to_string())
             }
-            relay::Fault::Theirs(error) => Self::Theirs(error),
+            relay::RelayFault::Theirs(error) => Self::Theirs(error),
             other => Self::Ours("engine", format!("{other:?}")),
         }
     }
 }
 
 /// A request that is to be handled on a thread of its own.
-struct Work {
-    visit: Visit,
-    arrival: Arrival,
-    choice: Choice,
+struct ExchangeJob {
+    visit: GatewayRequest,
+    arrival: ClientRequest,
+    choice: UpstreamChoice,
     cancel: Cancel,
     /// Why its body cannot be read.
     bad: Option<String>,
     /// What is to be checked before anything else is done.
-    check: Check,
+    check: BodyCheck,
 }
 
-impl Work {
-    fn run(self, mut pipe: Pipe) {
+impl ExchangeJob {
+    fn run(self, mut pipe: ResponsePipe) {
         let _flight = self.visit.gateway.flights.enter(&self.cancel);
         let (dialect, upstream) = (self.arrival.dialect().name(), self.choice.upstream.name());
         let span = tracing::debug_span!("request", dialect, upstream, status = tracing::field::Empty);
@@ -121,42 +122,43 @@ impl Work {
         // Outside of what may go wrong and let a request through: this must not.
         let checked = self.visit.check(&self.check, (&self.arrival.body, self.arrival.skim.len));
         let trouble = match checked {
-            Err(refusal) => Err(Trouble::Refused(refusal)),
+            Err(refusal) => Err(ExchangeFailure::Refused(refusal)),
             Ok(()) => catch_unwind(AssertUnwindSafe(|| self.handle(&mut pipe)))
-                .unwrap_or_else(|panic| Err(Trouble::Ours("panic", words(&*panic)))),
+                .unwrap_or_else(|panic| Err(ExchangeFailure::Ours("panic", words(&*panic)))),
         };
         match trouble {
-            Err(Trouble::Ours(kind, why)) => self.stumble(&mut pipe, kind, why),
-            Err(Trouble::Theirs(error)) => self.away(&mut pipe, &error),
-            Err(Trouble::Refused(refusal)) => self.refuse(&mut pipe, &refusal, Notes::default()),
+            Err(ExchangeFailure::Ours(kind, why)) => self.stumble(&mut pipe, kind, why),
+            Err(ExchangeFailure::Theirs(error)) => self.away(&mut pipe, &error),
+            Err(ExchangeFailure::Refused(refusal)) => self.refuse(&mut pipe, &refusal, RelayNotes::default()),
             Ok(()) => {}
         }
         span.record("status", pipe.status);
         let skim = &self.arrival.skim;
-        let turns = skim.elements.iter().filter(|element| element.by == By::User).count();
+        let turns = skim.elements.iter().filter(|element| element.by == ElementAuthor::User).count();
         self.visit.tell(&pipe, &self.choice, (skim.len, turns));
     }
 
     /// The way a request takes when all is well.
-    fn handle(&self, pipe: &mut Pipe) -> Result<(), Trouble> {
+    fn handle(&self, pipe: &mut ResponsePipe) -> Result<(), ExchangeFailure> {
         if let Some(why) = &self.bad {
             return Err(self.unread(why));
         }
         let gateway = &self.visit.gateway;
         let circuit = &gateway.house.circuit;
-        let entered = circuit.check().map_err(|why| Trouble::Ours("store", why))?;
+        let entered = circuit.check().map_err(|why| ExchangeFailure::Ours("store", why))?;
         self.check_session()?;
         let context = &gateway.house.context;
-        let Choice { upstream, model, .. } = &self.choice;
+        let UpstreamChoice { upstream, model, .. } = &self.choice;
         let (mut asking, window) = gateway.asking(upstream, model, self.arrival.dialect());
         // What was learned is asked for in vain while the store is away: who waited for that does not wait once more.
-        circuit.check_again(entered).map_err(|why| Trouble::Ours("store", why))?;
+        circuit.check_again(entered).map_err(|why| ExchangeFailure::Ours("store", why))?;
         asking.cancel = self.cancel.clone();
         let model = window.map(|window| ResolvedModel::new(asking.clone(), window));
-        let summariser = Summaries { context, model };
-        let meta = |id: &SessionId, caller: &Caller, config: MetaConfig| self.meta(id, caller, config);
+        let summariser = GatewaySummaries { context, model };
+        let meta =
+            |id: &SessionId, caller: &TranscriptCaller, config: MetaConfig| self.meta(id, caller, config);
         let meter = |model: &str| self.meter(model);
-        let manner = relay::Manner {
+        let manner = relay::RelayConfig {
             policy: context.config.models.policy.clone(),
             settings: context.config.models.summaries.settings.clone(),
             summariser: &summariser,
@@ -166,47 +168,50 @@ impl Work {
         };
         let upstream = self.upstream(asking);
         match self.visit.aim.way {
-            Way::Compact => gateway.relay.compact(&self.arrival, &upstream, &manner, pipe)?,
+            TargetKind::Compact => gateway.relay.compact(&self.arrival, &upstream, &manner, pipe)?,
             _ => gateway.relay.relay(&self.arrival, &upstream, &manner, pipe)?,
         }
         Ok(())
     }
 
     /// A session that is named must be one that the guest may see, or none yet whose name the guest may give.
-    fn check_session(&self) -> Result<(), Trouble> {
+    fn check_session(&self) -> Result<(), ExchangeFailure> {
         let Some(id) = &self.arrival.caller.session else { return Ok(()) };
         let guest = &self.visit.guest;
         let is_theirs = match self.visit.gateway.house.context.engine.session(id) {
             Ok(session) => guest.may_see(&session),
             Err(komado_engine::Error::Store(komado_store::Error::NoSession(_))) => guest.may_name(id),
-            Err(error) => return Err(relay::Fault::Ours(error).into()),
+            Err(error) => return Err(relay::RelayFault::Ours(error).into()),
         };
         if is_theirs {
             return Ok(());
         }
-        Err(Trouble::Refused(Refusal::new(404, format!("x-komado-session: there is no session {id}"))))
+        Err(ExchangeFailure::Refused(GatewayRefusal::new(
+            404,
+            format!("x-komado-session: there is no session {id}"),
+        )))
     }
 
-    fn unread(&self, why: &str) -> Trouble {
+    fn unread(&self, why: &str) -> ExchangeFailure {
         let why = format!("the request cannot be read: {why}");
         match self.visit.gateway.on_fault {
-            OnFault::Pass => Trouble::Ours("unread", why),
-            OnFault::Stop => Trouble::Refused(Refusal::new(400, why)),
+            OnFault::Pass => ExchangeFailure::Ours("unread", why),
+            OnFault::Stop => ExchangeFailure::Refused(GatewayRefusal::new(400, why)),
         }
     }
 
-    fn upstream(&self, asking: Asking) -> relay::Upstream {
-        let (Choice { upstream, renames, signing, .. }, visit) = (&self.choice, &self.visit);
+    fn upstream(&self, asking: ModelTarget) -> relay::RelayUpstream {
+        let (UpstreamChoice { upstream, renames, signing, .. }, visit) = (&self.choice, &self.visit);
         let (dialect, query) = (self.arrival.dialect(), visit.query.as_deref());
         let url = match visit.aim.way {
-            Way::Compact => upstream.url("/responses/compact", query),
+            TargetKind::Compact => upstream.url("/responses/compact", query),
             _ => upstream.endpoint(dialect, query),
         };
         let headers = headers::outgoing(&visit.headers, upstream, upstream.manner(dialect), *signing);
-        relay::Upstream { asking, url, headers, renames: *renames }
+        relay::RelayUpstream { asking, url, headers, renames: *renames }
     }
 
-    fn meta(&self, id: &SessionId, caller: &Caller, config: MetaConfig) -> Meta {
+    fn meta(&self, id: &SessionId, caller: &TranscriptCaller, config: MetaConfig) -> Meta {
         let context = &self.visit.gateway.house.context;
         Meta {
             uuid: id.to_string(),
@@ -229,7 +234,7 @@ impl Work {
     }
 
     /// Something of ours failed: the request goes through as it came, unless it cannot or must not.
-    fn stumble(&self, pipe: &mut Pipe, kind: &'static str, why: String) {
+    fn stumble(&self, pipe: &mut ResponsePipe, kind: &'static str, why: String) {
         let gateway = &self.visit.gateway;
         gateway.meters.fault(kind);
         let begun = pipe.has_begun();
@@ -238,17 +243,17 @@ impl Work {
             return;
         }
         let why = said(&self.visit.guest, why);
-        let notes = Notes { fault: Some(format!("{kind}: {why}")), ..Notes::default() };
+        let notes = RelayNotes { fault: Some(format!("{kind}: {why}")), ..RelayNotes::default() };
         if gateway.on_fault == OnFault::Stop {
-            let refusal = Refusal::new(
+            let refusal = GatewayRefusal::new(
                 503,
                 format!("komado could not keep this conversation ({why}), and was told to stop then"),
             );
             return self.refuse(pipe, &refusal, notes);
         }
-        let Choice { upstream, model, .. } = &self.choice;
+        let UpstreamChoice { upstream, model, .. } = &self.choice;
         let provider = upstream.as_asked(self.arrival.dialect());
-        let mut asking = Asking::new(upstream.client.clone(), provider, model.as_str(), 0);
+        let mut asking = ModelTarget::new(upstream.client.clone(), provider, model.as_str(), 0);
         asking.cancel = self.cancel.clone();
         if let Err(error) = relay::untouched(&self.arrival, &self.upstream(asking), pipe, notes) {
             self.away(pipe, &error);
@@ -256,23 +261,23 @@ impl Work {
     }
 
     /// The provider could not be asked.
-    fn away(&self, pipe: &mut Pipe, error: &SendError) {
+    fn away(&self, pipe: &mut ResponsePipe, error: &SendError) {
         if matches!(error, SendError::Cancelled) {
             return;
         }
         self.visit.gateway.meters.away(self.choice.upstream.name());
-        self.refuse(pipe, &Refusal::of(error), Notes::default());
+        self.refuse(pipe, &GatewayRefusal::of(error), RelayNotes::default());
     }
 
-    fn refuse(&self, pipe: &mut Pipe, refusal: &Refusal, notes: Notes) {
+    fn refuse(&self, pipe: &mut ResponsePipe, refusal: &GatewayRefusal, notes: RelayNotes) {
         pipe.refuse(refusal, self.arrival.dialect(), notes);
     }
 }
 
-impl Visit {
+impl GatewayRequest {
     /// Says in log and metrics how an exchange went.
-    pub(super) fn tell(&self, pipe: &Pipe, choice: &Choice, (bytes_in, turns): (u64, usize)) {
-        self.gateway.meters.told(&Told {
+    pub(super) fn tell(&self, pipe: &ResponsePipe, choice: &UpstreamChoice, (bytes_in, turns): (u64, usize)) {
+        self.gateway.meters.told(&ExchangeRecord {
             dialect: self.aim.dialect.name(),
             upstream: choice.upstream.name(),
             model: &choice.model,
@@ -287,14 +292,14 @@ impl Visit {
 }
 
 /// The summaries of a session, as the settings say.
-struct Summaries<'a> {
-    context: &'a Context,
+struct GatewaySummaries<'a> {
+    context: &'a OperationContext,
     /// The conversation's own model, where its window is known.
     model: Option<ResolvedModel>,
 }
 
-impl relay::Summarising for Summaries<'_> {
-    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<Writer<'_>> {
+impl relay::SummariserFor for GatewaySummaries<'_> {
+    fn summariser(&self, id: &SessionId, meter: Meter, cancel: &Cancel) -> Option<SummaryWriter<'_>> {
         let (models, choice) = (self.context.models(), ModelChoice::default());
         let made = models.summariser(id, meter, &choice, Some(self.model.as_ref()?), cancel);
         made.inspect_err(|why| tracing::warn!(%why, "no model writes summaries; the digest does")).ok()
@@ -313,7 +318,7 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Where the thread writes an answer to.
-pub(super) struct Pipe {
+pub(super) struct ResponsePipe {
     /// Where the answer goes when it begins, and what then follows.
     begins: Option<(oneshot::Sender<Response>, mpsc::Receiver<io::Result<Bytes>>)>,
     queue: mpsc::Sender<io::Result<Bytes>>,
@@ -325,26 +330,26 @@ pub(super) struct Pipe {
     /// Bytes that went to the client.
     pub(super) bytes: u64,
     /// What is known of the exchange by now.
-    pub(super) notes: Notes,
+    pub(super) notes: RelayNotes,
 }
 
 /// A pipe, and where its answer begins.
-fn pipe(cancel: Cancel) -> (Pipe, oneshot::Receiver<Response>) {
+fn pipe(cancel: Cancel) -> (ResponsePipe, oneshot::Receiver<Response>) {
     let (sender, begins) = oneshot::channel();
     let (queue, pieces) = mpsc::channel(QUEUE);
     let begin = Some((sender, pieces));
-    let notes = Notes::default();
-    (Pipe { begins: begin, queue, cancel, is_whole: false, status: None, bytes: 0, notes }, begins)
+    let notes = RelayNotes::default();
+    (ResponsePipe { begins: begin, queue, cancel, is_whole: false, status: None, bytes: 0, notes }, begins)
 }
 
-impl Pipe {
+impl ResponsePipe {
     /// True once the client has heard something.
     fn has_begun(&self) -> bool {
         self.status.is_some()
     }
 
     /// Answers with an error of ours, unless an answer has begun.
-    pub(super) fn refuse(&mut self, refusal: &Refusal, dialect: Dialect, notes: Notes) {
+    pub(super) fn refuse(&mut self, refusal: &GatewayRefusal, dialect: Dialect, notes: RelayNotes) {
         if self.has_begun() {
             return;
         }
@@ -356,8 +361,8 @@ impl Pipe {
     }
 }
 
-impl Outlet for Pipe {
-    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &Notes) {
+impl ClientOutlet for ResponsePipe {
+    fn begin(&mut self, status: u16, headers: &[(String, String)], notes: &RelayNotes) {
         self.status = Some(status);
         self.notes = notes.clone();
         let Some((sender, pieces)) = self.begins.take() else { return };
@@ -368,25 +373,25 @@ impl Outlet for Pipe {
         let _ = sender.send(response);
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ClientGone> {
         if bytes.is_empty() {
             return Ok(());
         }
         self.queue.blocking_send(Ok(Bytes::copy_from_slice(bytes))).map_err(|_| {
             self.cancel.cancel();
-            Gone
+            ClientGone
         })?;
         self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    fn end(&mut self, notes: &Notes) {
+    fn end(&mut self, notes: &RelayNotes) {
         self.notes = notes.clone();
         self.is_whole = notes.cut.is_none();
     }
 }
 
-impl Drop for Pipe {
+impl Drop for ResponsePipe {
     fn drop(&mut self) {
         // A thread that failed in the middle must not look like an answer that ended.
         if self.has_begun() && !self.is_whole {
@@ -398,7 +403,7 @@ impl Drop for Pipe {
 
 /// The rest of an answer, as it comes. Dropped before its end, it stops the provider.
 fn rest(pieces: mpsc::Receiver<io::Result<Bytes>>, cancel: Cancel) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::unfold((pieces, Leave(Some(cancel))), |(mut pieces, mut leave)| async move {
+    stream::unfold((pieces, CancelOnDrop(Some(cancel))), |(mut pieces, mut leave)| async move {
         let piece = pieces.recv().await;
         if piece.is_none() {
             leave.0 = None;
@@ -408,9 +413,9 @@ fn rest(pieces: mpsc::Receiver<io::Result<Bytes>>, cancel: Cancel) -> impl Strea
 }
 
 /// Says stop when it is dropped: the client has gone.
-struct Leave(Option<Cancel>);
+struct CancelOnDrop(Option<Cancel>);
 
-impl Drop for Leave {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if let Some(cancel) = &self.0 {
             cancel.cancel();
@@ -420,27 +425,27 @@ impl Drop for Leave {
 
 /// The exchanges under way, so that they can be counted, waited for and, at the very end, ended.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<Under>);
+pub(crate) struct InFlight(Mutex<InFlightTable>);
 
 #[derive(Default)]
-struct Under {
+struct InFlightTable {
     next: u64,
     cancels: HashMap<u64, Cancel>,
 }
 
-impl Flights {
-    fn under(&self) -> MutexGuard<'_, Under> {
+impl InFlight {
+    fn under(&self) -> MutexGuard<'_, InFlightTable> {
         // A panic elsewhere leaves the table as it was.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more; it is over when what this gives is dropped.
-    pub(super) fn enter(&self, cancel: &Cancel) -> Flight<'_> {
+    pub(super) fn enter(&self, cancel: &Cancel) -> InFlightGuard<'_> {
         let mut under = self.under();
         let number = under.next;
         under.next += 1;
         under.cancels.insert(number, cancel.clone());
-        Flight { flights: self, number }
+        InFlightGuard { flights: self, number }
     }
 
     /// How many there are.
@@ -455,12 +460,12 @@ impl Flights {
 }
 
 /// An exchange under way.
-pub(super) struct Flight<'f> {
-    flights: &'f Flights,
+pub(super) struct InFlightGuard<'f> {
+    flights: &'f InFlight,
     number: u64,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.flights.under().cancels.remove(&self.number);
     }
@@ -482,9 +487,9 @@ mod tests {
     fn a_client_that_goes_stops_the_provider() {
         let cancel = Cancel::default();
         let (mut pipe, begins) = pipe(cancel.clone());
-        pipe.begin(200, &[], &Notes::default());
+        pipe.begin(200, &[], &RelayNotes::default());
         drop(begins);
-        assert_eq!(pipe.write(b"x"), Err(Gone));
+        assert_eq!(pipe.write(b"x"), Err(ClientGone));
         assert!(cancel.is_cancelled());
     }
 
@@ -493,10 +498,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (is_whole, cut) in [(false, None), (true, None), (false, Some("窓".to_owned()))] {
             let (mut pipe, mut begins) = pipe(Cancel::default());
-            pipe.begin(200, &[], &Notes::default());
+            pipe.begin(200, &[], &RelayNotes::default());
             pipe.write("窓".as_bytes()).unwrap();
             if is_whole || cut.is_some() {
-                pipe.end(&Notes { cut, ..Notes::default() });
+                pipe.end(&RelayNotes { cut, ..RelayNotes::default() });
             }
             drop(pipe);
             let mut rest = begins.try_recv().unwrap().into_body().into_data_stream();

@@ -2,18 +2,18 @@
 //!
 //! Embeddings, files, a list of local models: Komado has nothing to say about them, and does not stand in the way.
 
-use super::allow::Check;
-use super::body::{self, Spooled};
-use super::exchange::{Pipe, answer};
-use super::headers::{self, Manner, Signing};
-use super::upstream::{Choice, Upstream};
-use super::{Refusal, Visit, encoded};
+use super::body::{self, SpooledBody};
+use super::exchange::{ResponsePipe, answer};
+use super::headers::{self, KeyPolicy, Translation};
+use super::permissions::BodyCheck;
+use super::upstream::{GatewayUpstream, UpstreamChoice};
+use super::{GatewayRefusal, GatewayRequest, encoded};
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use komado_core::Meter;
-use komado_engine::relay::{Notes, Outlet};
-use komado_provider::{Cancel, Dialect, Forward, Incoming, SendError, Skimmer, Splice};
+use komado_engine::relay::{ClientOutlet, RelayNotes};
+use komado_provider::{Cancel, Dialect, ForwardRequest, ProviderResponse, RequestScanner, SendError, Splice};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -25,7 +25,11 @@ use std::thread::ScopedJoinHandle;
 const LONGEST: usize = 16 << 20;
 
 /// Forwards a request to a path after the version.
-pub(super) async fn version(mut visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> {
+pub(super) async fn version(
+    mut visit: GatewayRequest,
+    body: Body,
+    path: &str,
+) -> Result<Response, GatewayRefusal> {
     let choice = visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), None, visit.aim.dialect)?;
     let check = visit.check_route(&choice, path)?;
     let url = choice.upstream.url(path, visit.query.as_deref());
@@ -33,12 +37,16 @@ pub(super) async fn version(mut visit: Visit, body: Body, path: &str) -> Result<
 }
 
 /// Forwards a request to a path at the root: only a provider that speaks as Ollama does has those.
-pub(super) async fn root(mut visit: Visit, body: Body, path: &str) -> Result<Response, Refusal> {
+pub(super) async fn root(
+    mut visit: GatewayRequest,
+    body: Body,
+    path: &str,
+) -> Result<Response, GatewayRefusal> {
     let upstreams = &visit.gateway.upstreams;
     if visit.aim.upstream.is_none() {
         let ollama = upstreams.all().iter().find(|upstream| upstream.speaks(Dialect::Ollama));
         let Some(ollama) = ollama else {
-            return Err(Refusal::new(
+            return Err(GatewayRefusal::new(
                 404,
                 format!("{path} is one of Ollama's, and no provider here speaks as it does"),
             ));
@@ -53,15 +61,15 @@ pub(super) async fn root(mut visit: Visit, body: Body, path: &str) -> Result<Res
 
 /// Forwards a request to an address of the provider, once it was checked.
 async fn forward(
-    visit: Visit,
+    visit: GatewayRequest,
     body: Body,
-    choice: Choice,
-    (url, check): (String, Check),
-) -> Result<Response, Refusal> {
+    choice: UpstreamChoice,
+    (url, check): (String, BodyCheck),
+) -> Result<Response, GatewayRefusal> {
     let spooled = body::take(body, None, &visit.gateway.rules).await?;
-    let request = Plain { visit, spooled, choice, cancel: Cancel::default() };
-    let sent = move |request: &Plain, pipe: &mut Pipe| {
-        let incoming = request.send(&url).map_err(|error| Refusal::of(&error))?;
+    let request = ForwardedRequest { visit, spooled, choice, cancel: Cancel::default() };
+    let sent = move |request: &ForwardedRequest, pipe: &mut ResponsePipe| {
+        let incoming = request.send(&url).map_err(|error| GatewayRefusal::of(&error))?;
         hand_on(incoming, pipe);
         Ok(())
     };
@@ -69,54 +77,54 @@ async fn forward(
 }
 
 /// A request that is no conversation, with its body.
-struct Plain {
-    visit: Visit,
-    spooled: Spooled,
-    choice: Choice,
+struct ForwardedRequest {
+    visit: GatewayRequest,
+    spooled: SpooledBody,
+    choice: UpstreamChoice,
     cancel: Cancel,
 }
 
-impl Plain {
+impl ForwardedRequest {
     /// Does the work on a thread of its own, once the request was checked, and tells how it went.
     async fn answered(
         self,
-        check: Check,
-        work: impl FnOnce(&Self, &mut Pipe) -> Result<(), Refusal> + Send + 'static,
-    ) -> Result<Response, Refusal> {
+        check: BodyCheck,
+        work: impl FnOnce(&Self, &mut ResponsePipe) -> Result<(), GatewayRefusal> + Send + 'static,
+    ) -> Result<Response, GatewayRefusal> {
         answer(self.cancel.clone(), move |mut pipe| {
             let Self { visit, spooled, choice, cancel } = &self;
             let _flight = visit.gateway.flights.enter(cancel);
             let checked = visit.check(&check, (&spooled.file, spooled.len));
             if let Err(refusal) = checked.and_then(|()| work(&self, &mut pipe)) {
-                pipe.refuse(&refusal, visit.aim.dialect, Notes::default());
+                pipe.refuse(&refusal, visit.aim.dialect, RelayNotes::default());
             }
             visit.tell(&pipe, choice, (spooled.len, 0));
         })
         .await
     }
 
-    fn send(&self, url: &str) -> Result<Incoming, SendError> {
+    fn send(&self, url: &str) -> Result<ProviderResponse, SendError> {
         send(&self.visit, &self.spooled, &self.choice, url, &self.cancel)
     }
 }
 
 /// Sends a request on.
 fn send(
-    visit: &Visit,
-    spooled: &Spooled,
-    choice: &Choice,
+    visit: &GatewayRequest,
+    spooled: &SpooledBody,
+    choice: &UpstreamChoice,
     url: &str,
     cancel: &Cancel,
-) -> Result<Incoming, SendError> {
-    let headers = headers::outgoing(&visit.headers, &choice.upstream, Manner::Native, choice.signing);
-    let body = komado_provider::Body::Spliced(Splice::whole(spooled.file.clone(), spooled.len));
-    let request = Forward { method: visit.method.clone(), url, headers: &headers, body };
+) -> Result<ProviderResponse, SendError> {
+    let headers = headers::outgoing(&visit.headers, &choice.upstream, Translation::Native, choice.signing);
+    let body = komado_provider::ClientBody::Spliced(Splice::whole(spooled.file.clone(), spooled.len));
+    let request = ForwardRequest { method: visit.method.clone(), url, headers: &headers, body };
     choice.upstream.client.forward(request, cancel)
 }
 
 /// Hands an answer on as it comes.
-fn hand_on(mut incoming: Incoming, pipe: &mut Pipe) {
-    let mut notes = Notes { untouched: true, ..Notes::default() };
+fn hand_on(mut incoming: ProviderResponse, pipe: &mut ResponsePipe) {
+    let mut notes = RelayNotes { untouched: true, ..RelayNotes::default() };
     pipe.begin(incoming.status, &incoming.headers, &notes);
     loop {
         match incoming.chunk() {
@@ -133,17 +141,17 @@ fn hand_on(mut incoming: Incoming, pipe: &mut Pipe) {
 }
 
 /// `POST /v1/messages/count_tokens`: the provider's own count where it gives one, else ours.
-pub(super) async fn count(mut visit: Visit, body: Body) -> Result<Response, Refusal> {
-    let skimmer = Skimmer::new(Dialect::Messages, b"");
+pub(super) async fn count(mut visit: GatewayRequest, body: Body) -> Result<Response, GatewayRefusal> {
+    let skimmer = RequestScanner::new(Dialect::Messages, b"");
     let spooled = body::take(body, Some(skimmer), &visit.gateway.rules).await?;
     let model = spooled.skim.as_ref().and_then(|skim| skim.as_ref().ok()?.model.clone());
     let upstreams = &visit.gateway.upstreams;
     let choice = upstreams.choose(visit.aim.upstream.as_deref(), model.as_deref(), Dialect::Messages)?;
     let check = visit.check_ask(&choice);
-    let request = Plain { visit, spooled, choice, cancel: Cancel::default() };
-    let counted = |request: &Plain, pipe: &mut Pipe| {
+    let request = ForwardedRequest { visit, spooled, choice, cancel: Cancel::default() };
+    let counted = |request: &ForwardedRequest, pipe: &mut ResponsePipe| {
         if !request.counted_by_provider(pipe) {
-            let notes = Notes::default();
+            let notes = RelayNotes::default();
             let tokens = request.counted()?;
             pipe.begin(200, &[("content-type".to_owned(), "application/json".to_owned())], &notes);
             let _ = pipe.write(json!({ "input_tokens": tokens }).to_string().as_bytes());
@@ -157,10 +165,10 @@ pub(super) async fn count(mut visit: Visit, body: Body) -> Result<Response, Refu
 /// Stands for the messages where all but them is read.
 const STAND_IN: &str = r#"{"role":"user","content":"-"}"#;
 
-impl Plain {
+impl ForwardedRequest {
     /// True when the provider counted, or said what is wrong.
-    fn counted_by_provider(&self, pipe: &mut Pipe) -> bool {
-        let Choice { upstream, renames, .. } = &self.choice;
+    fn counted_by_provider(&self, pipe: &mut ResponsePipe) -> bool {
+        let UpstreamChoice { upstream, renames, .. } = &self.choice;
         // A name that only we know would be refused.
         if !upstream.speaks(Dialect::Messages) || *renames {
             return false;
@@ -175,13 +183,13 @@ impl Plain {
     }
 
     /// By our meter, as far as it was learned how the provider's differs.
-    fn counted(&self) -> Result<u64, Refusal> {
+    fn counted(&self) -> Result<u64, GatewayRefusal> {
         let Self { visit, spooled, choice, .. } = self;
-        let wrong = |why: String| Refusal::new(400, why);
+        let wrong = |why: String| GatewayRefusal::new(400, why);
         let read = |span: Range<u64>| {
             let mut bytes = vec![0; usize::try_from(span.end - span.start).unwrap_or_default()];
             let read = spooled.file.read_exact_at(&mut bytes, span.start);
-            read.map_err(|error| Refusal::new(500, error.to_string()))?;
+            read.map_err(|error| GatewayRefusal::new(500, error.to_string()))?;
             String::from_utf8(bytes).map_err(|error| wrong(format!("body: {error}")))
         };
         let meter = Meter::for_model(&choice.model);
@@ -210,14 +218,14 @@ impl Plain {
 
 /// `GET /v1/models`: what can be asked for. With one provider its own list goes through untouched. With several the lists are put
 /// together, and each model is there twice: by its name, and by its provider's name before it, which says which one is asked.
-pub(super) async fn list(mut visit: Visit) -> Result<Response, Refusal> {
+pub(super) async fn list(mut visit: GatewayRequest) -> Result<Response, GatewayRefusal> {
     visit.take_away_overrides();
     let upstreams = visit.gateway.upstreams.all();
     let named = visit.aim.upstream.as_deref();
     if named.is_some() || upstreams.len() == 1 {
         let choice = visit.gateway.upstreams.choose(named, None, visit.aim.dialect)?;
         let url = choice.upstream.url("/models", visit.query.as_deref());
-        return forward(visit, Body::empty(), choice, (url, Check::Nothing)).await;
+        return forward(visit, Body::empty(), choice, (url, BodyCheck::Nothing)).await;
     }
     let is_anthropic = visit.headers.contains_key("anthropic-version");
     let empty = body::take(Body::empty(), None, &visit.gateway.rules).await?;
@@ -227,11 +235,11 @@ pub(super) async fn list(mut visit: Visit) -> Result<Response, Refusal> {
 }
 
 /// What each provider lists. All are asked at once, on threads that no other request waits for.
-fn lists(visit: &Visit, empty: &Spooled) -> Vec<(String, Vec<Value>)> {
+fn lists(visit: &GatewayRequest, empty: &SpooledBody) -> Vec<(String, Vec<Value>)> {
     let all = visit.gateway.upstreams.all();
     std::thread::scope(|scope| {
         let asks: Vec<_> = all.iter().map(|one| (one, scope.spawn(|| listed(visit, empty, one)))).collect();
-        let list = |(one, ask): (&Arc<Upstream>, ScopedJoinHandle<'_, Vec<Value>>)| {
+        let list = |(one, ask): (&Arc<GatewayUpstream>, ScopedJoinHandle<'_, Vec<Value>>)| {
             (one.name().to_owned(), ask.join().unwrap_or_default())
         };
         asks.into_iter().map(list).collect()
@@ -239,22 +247,22 @@ fn lists(visit: &Visit, empty: &Spooled) -> Vec<(String, Vec<Value>)> {
 }
 
 /// One model of the list.
-pub(super) async fn one(mut visit: Visit, id: &str) -> Result<Response, Refusal> {
+pub(super) async fn one(mut visit: GatewayRequest, id: &str) -> Result<Response, GatewayRefusal> {
     visit.take_away_overrides();
     let choice =
         visit.gateway.upstreams.choose(visit.aim.upstream.as_deref(), Some(id), visit.aim.dialect)?;
     let url = choice.upstream.url(&format!("/models/{}", encoded(&choice.model)), visit.query.as_deref());
-    forward(visit, Body::empty(), choice, (url, Check::Nothing)).await
+    forward(visit, Body::empty(), choice, (url, BodyCheck::Nothing)).await
 }
 
 /// What a provider lists, and what the settings say it has. One that does not answer lists nothing.
-fn listed(visit: &Visit, empty: &Spooled, upstream: &Arc<Upstream>) -> Vec<Value> {
+fn listed(visit: &GatewayRequest, empty: &SpooledBody, upstream: &Arc<GatewayUpstream>) -> Vec<Value> {
     // A client's key is not for all of them.
-    let choice = Choice {
+    let choice = UpstreamChoice {
         upstream: Arc::clone(upstream),
         model: String::new(),
         renames: false,
-        signing: Signing::Held,
+        signing: KeyPolicy::Held,
     };
     let url = upstream.url("/models", None);
     let answer = send(visit, empty, &choice, &url, &Cancel::default());

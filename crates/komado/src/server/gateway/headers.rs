@@ -3,15 +3,15 @@
 //! All of the client's go to the provider but those of the connection and our own. Its credentials go, too, where they can
 //! only be meant for this provider, unless the settings hold a key for it. A key of ours never leaves, in whichever header it came.
 
-use super::super::Caller as ApiCaller;
-use super::Refusal;
-use super::upstream::{Choice, Upstream};
+use super::super::ApiCaller;
+use super::GatewayRefusal;
+use super::upstream::{GatewayUpstream, UpstreamChoice};
 use crate::server::access::is_ours;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::SessionId;
 use komado_engine::model::KeySource;
-use komado_engine::place::Caller;
-use komado_engine::relay::Notes;
+use komado_engine::place::TranscriptCaller;
+use komado_engine::relay::RelayNotes;
 use komado_provider::{Dialect, row};
 
 /// Those of one connection.
@@ -48,7 +48,7 @@ const SESSIONS: &[&str] = &[
 
 /// How a request reaches a provider.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Manner {
+pub(super) enum Translation {
     /// In the client's own dialect.
     Native,
     /// In another.
@@ -57,7 +57,7 @@ pub(super) enum Manner {
 
 /// Whose key a request may carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Signing {
+pub(super) enum KeyPolicy {
     /// The client's own: it can only be meant for this provider.
     Own,
     /// Only one that is held for the provider.
@@ -67,13 +67,13 @@ pub(super) enum Signing {
 /// The headers of a request to `upstream`.
 pub(super) fn outgoing(
     client: &HeaderMap,
-    upstream: &Upstream,
-    manner: Manner,
-    signing: Signing,
+    upstream: &GatewayUpstream,
+    manner: Translation,
+    signing: KeyPolicy,
 ) -> Vec<(String, String)> {
     let own = credential(client);
     let held = match upstream.held {
-        _ if signing == Signing::Held => true,
+        _ if signing == KeyPolicy::Held => true,
         KeySource::Settings => true,
         KeySource::Environment => own.as_ref().is_none_or(|own| own.len() < SHORTEST_KEY),
         KeySource::Nowhere => false,
@@ -83,8 +83,8 @@ pub(super) fn outgoing(
         "content-length" | "accept-encoding" => false,
         _ if CONNECTION.contains(&name) || listed.iter().any(|other| other == name) => false,
         _ if name.starts_with("x-komado-") => false,
-        _ if CREDENTIALS.contains(&name) => !held && manner == Manner::Native && !is_ours(bearer(value)),
-        _ => manner == Manner::Native || !is_of_one_api(name),
+        _ if CREDENTIALS.contains(&name) => !held && manner == Translation::Native && !is_ours(bearer(value)),
+        _ => manner == Translation::Native || !is_of_one_api(name),
     };
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let mut headers: Vec<(String, String)> = client
@@ -96,11 +96,11 @@ pub(super) fn outgoing(
     headers.push(("accept-encoding".to_owned(), "identity".to_owned()));
     let signed = match (held, manner) {
         (true, _) => upstream.provider.credential(),
-        (false, Manner::Across) => own.and_then(|own| upstream.provider.auth.header(&own)),
-        (false, Manner::Native) => None,
+        (false, Translation::Across) => own.and_then(|own| upstream.provider.auth.header(&own)),
+        (false, Translation::Native) => None,
     };
     headers.extend(signed.map(|(name, value)| (name.to_owned(), value)));
-    if manner == Manner::Across {
+    if manner == Translation::Across {
         headers.retain(|(name, _)| name != "content-type");
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         if upstream.provider.dialect == Dialect::Messages {
@@ -115,16 +115,16 @@ pub(super) fn outgoing(
 }
 
 /// True when a request leaves with the client's own key, to a provider that is known to ask each client for one.
-pub(super) fn is_own_account(client: &HeaderMap, choice: &Choice) -> bool {
+pub(super) fn is_own_account(client: &HeaderMap, choice: &UpstreamChoice) -> bool {
     takes_own_keys(choice) && credential(client).is_some_and(|own| own.len() >= SHORTEST_KEY)
 }
 
 /// True when a provider is known to ask each client for a key, and a client's own would reach it.
-pub(super) fn takes_own_keys(choice: &Choice) -> bool {
+pub(super) fn takes_own_keys(choice: &UpstreamChoice) -> bool {
     let upstream = &choice.upstream;
     let is_hosted = row(upstream.name())
         .is_some_and(|row| !row.is_local && row.base_url == upstream.provider.base_url.as_str());
-    is_hosted && choice.signing == Signing::Own && upstream.held != KeySource::Settings
+    is_hosted && choice.signing == KeyPolicy::Own && upstream.held != KeySource::Settings
 }
 
 /// True for a header that only one API understands.
@@ -151,10 +151,10 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Who sent a request. An error for a session's name that can be none.
-pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, Refusal> {
+pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<TranscriptCaller, GatewayRefusal> {
     let text = |name: &str| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
     let session = text("x-komado-session").map(SessionId::new).transpose();
-    let session = session.map_err(|why| Refusal::new(400, format!("x-komado-session: {why}")))?;
+    let session = session.map_err(|why| GatewayRefusal::new(400, format!("x-komado-session: {why}")))?;
     let named = SESSIONS.iter().find_map(|name| Some((*name, text(name).filter(|text| !text.is_empty())?)));
     let named = named.map(|(name, value)| format!("{name}: {value}"));
     let agent = text("user-agent").map(str::to_owned);
@@ -168,11 +168,11 @@ pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<Caller, R
         (None, Some(named)) => format!("{who}\n{named}"),
         (None, None) => format!("{who}\n{}", agent.as_deref().unwrap_or_default()),
     };
-    Ok(Caller { salt, session, named, user: guest.user.clone(), agent, sees: guest.sight() })
+    Ok(TranscriptCaller { salt, session, named, user: guest.user.clone(), agent, sees: guest.sight() })
 }
 
 /// The headers of an answer: the provider's but those of the connection, and what we have to say.
-pub(super) fn answer(theirs: &[(String, String)], notes: &Notes) -> HeaderMap {
+pub(super) fn answer(theirs: &[(String, String)], notes: &RelayNotes) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let dropped =
         |name: &str| CONNECTION.contains(&name) || name == "content-length" || name.starts_with("x-komado-");
@@ -239,8 +239,8 @@ mod tests {
         let sent = outgoing(
             &client,
             &upstream("test", Dialect::Messages, KeySource::Nowhere),
-            Manner::Native,
-            Signing::Own,
+            Translation::Native,
+            KeyPolicy::Own,
         );
         let names: Vec<&str> = sent.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["anthropic-beta", "x-unknown", "authorization", "accept-encoding"]);
@@ -255,8 +255,8 @@ mod tests {
             ("x-komado-key", "kmd_ghi"),
         ]);
         for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
-            for manner in [Manner::Native, Manner::Across] {
-                let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner, Signing::Own);
+            for manner in [Translation::Native, Translation::Across] {
+                let sent = outgoing(&ours, &upstream("test", Dialect::Chat, held), manner, KeyPolicy::Own);
                 assert!(
                     !sent.iter().any(|(_, value)| value.contains("kmd_")),
                     "{held:?} {manner:?} {sent:?}"
@@ -266,7 +266,8 @@ mod tests {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real)]);
         let key = |held, client: &HeaderMap| {
-            let sent = outgoing(client, &upstream("test", Dialect::Chat, held), Manner::Native, Signing::Own);
+            let sent =
+                outgoing(client, &upstream("test", Dialect::Chat, held), Translation::Native, KeyPolicy::Own);
             get(&sent, "authorization").join("+")
         };
         assert_eq!(key(KeySource::Settings, &client), "Bearer sk-held");
@@ -282,8 +283,8 @@ mod tests {
         let sent = outgoing(
             &client,
             &upstream("test", Dialect::Messages, KeySource::Nowhere),
-            Manner::Across,
-            Signing::Own,
+            Translation::Across,
+            KeyPolicy::Own,
         );
         assert_eq!((get(&sent, "x-api-key"), get(&sent, "authorization").len()), (vec![REAL], 0));
         assert_eq!((get(&sent, "anthropic-version").len(), get(&sent, "openai-beta").len()), (1, 0));
@@ -294,9 +295,9 @@ mod tests {
         let real = format!("Bearer {REAL}");
         let client = map(&[("authorization", &real), ("x-api-key", REAL)]);
         for held in [KeySource::Settings, KeySource::Environment, KeySource::Nowhere] {
-            for manner in [Manner::Native, Manner::Across] {
+            for manner in [Translation::Native, Translation::Across] {
                 let upstream = upstream("test", Dialect::Messages, held);
-                let sent = outgoing(&client, &upstream, manner, Signing::Held);
+                let sent = outgoing(&client, &upstream, manner, KeyPolicy::Held);
                 assert!(!sent.iter().any(|(_, value)| value.contains(REAL)), "{held:?} {manner:?} {sent:?}");
                 let key = if held == KeySource::Nowhere { vec![] } else { vec!["sk-held"] };
                 assert_eq!(get(&sent, "x-api-key"), key, "{held:?} {manner:?}");
@@ -311,19 +312,20 @@ mod tests {
         let is_own = |name: &str, base_url: &str, held, signing, client: &HeaderMap| {
             let mut upstream = upstream(name, Dialect::Chat, held);
             upstream.provider.base_url = base_url.to_owned();
-            let choice = Choice { upstream: upstream.into(), model: String::new(), renames: false, signing };
+            let choice =
+                UpstreamChoice { upstream: upstream.into(), model: String::new(), renames: false, signing };
             is_own_account(client, &choice)
         };
         let openai = "https://api.openai.com/v1";
-        assert!(is_own("openai", openai, KeySource::Environment, Signing::Own, &own));
-        assert!(is_own("openai", openai, KeySource::Nowhere, Signing::Own, &own));
-        assert!(!is_own("openai", openai, KeySource::Nowhere, Signing::Own, &none));
-        assert!(!is_own("openai", openai, KeySource::Settings, Signing::Own, &own));
-        assert!(!is_own("openai", openai, KeySource::Environment, Signing::Held, &own));
+        assert!(is_own("openai", openai, KeySource::Environment, KeyPolicy::Own, &own));
+        assert!(is_own("openai", openai, KeySource::Nowhere, KeyPolicy::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Nowhere, KeyPolicy::Own, &none));
+        assert!(!is_own("openai", openai, KeySource::Settings, KeyPolicy::Own, &own));
+        assert!(!is_own("openai", openai, KeySource::Environment, KeyPolicy::Held, &own));
         // A server that asks for no key takes a made-up one.
-        assert!(!is_own("openai", "http://h:1/v1", KeySource::Nowhere, Signing::Own, &own));
-        assert!(!is_own("vllm", "http://localhost:8000/v1", KeySource::Environment, Signing::Own, &own));
-        assert!(!is_own("test", openai, KeySource::Nowhere, Signing::Own, &own));
+        assert!(!is_own("openai", "http://h:1/v1", KeySource::Nowhere, KeyPolicy::Own, &own));
+        assert!(!is_own("vllm", "http://localhost:8000/v1", KeySource::Environment, KeyPolicy::Own, &own));
+        assert!(!is_own("test", openai, KeySource::Nowhere, KeyPolicy::Own, &own));
     }
 
     #[test]
@@ -358,8 +360,12 @@ mod tests {
             ("x-komado-fault", "theirs"),
         ];
         let theirs = theirs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let notes =
-            Notes { fault: Some("disk\nfull 窓".into()), placed: "extends", before: 9, ..Notes::default() };
+        let notes = RelayNotes {
+            fault: Some("disk\nfull 窓".into()),
+            placed: "extends",
+            before: 9,
+            ..RelayNotes::default()
+        };
         let headers = answer(&theirs, &notes);
         assert_eq!(headers["x-request-id"], "r");
         assert_eq!(

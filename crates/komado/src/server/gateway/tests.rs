@@ -1,14 +1,14 @@
 //! Paths, refusals, and a panic of ours in the middle of a request.
 
 use super::*;
-use crate::server::access::Access;
-use crate::server::listen::Peer;
-use crate::server::{Reach, router};
+use crate::server::access::ClientAccess;
+use crate::server::listen::PeerAddress;
+use crate::server::{ListenReach, router};
 use axum::extract::ConnectInfo;
 use http_body_util::BodyExt;
 use komado_config::{Config, Sources};
 use komado_engine::{Clock, Engine};
-use komado_ops::Context;
+use komado_ops::OperationContext;
 use komado_store::MemoryStore;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tower::ServiceExt;
@@ -51,17 +51,17 @@ fn opened(
     on_fault: OnFault,
 ) -> (Arc<Gateway>, Router) {
     let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::clone(clock) as Arc<dyn Clock>);
-    let context = Context::new(engine, Arc::new(config()), None, |_| {});
-    let upstreams = Upstreams::open(&context, Some("scripted"), runtime.handle()).unwrap();
-    let house = House::new(&context, Access::default());
+    let context = OperationContext::new(engine, Arc::new(config()), None, |_| {});
+    let upstreams = GatewayUpstreams::open(&context, Some("scripted"), runtime.handle()).unwrap();
+    let house = ServerState::new(&context, ClientAccess::default());
     let gateway = Arc::new(Gateway::new(&house, upstreams, on_fault));
-    let router = router(house, &gateway, Reach::Loopback);
+    let router = router(house, &gateway, ListenReach::Loopback);
     (gateway, router)
 }
 
 fn to(method: &str, path: &str, body: &'static str) -> Request {
     let mut request = Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
-    request.extensions_mut().insert(ConnectInfo(Peer(([127, 0, 0, 1], 9).into())));
+    request.extensions_mut().insert(ConnectInfo(PeerAddress(([127, 0, 0, 1], 9).into())));
     request
 }
 
@@ -127,7 +127,7 @@ fn a_panic_of_ours_stops_the_request_for_those_who_wish_it() {
     assert!(headers.contains_key("x-komado-fault") && body.contains("told to stop"), "{body}");
 }
 
-fn of(method: &str, path: &str) -> (Option<String>, Way, Dialect) {
+fn of(method: &str, path: &str) -> (Option<String>, TargetKind, Dialect) {
     let known = |name: &str| ["ollama", "社内", "llama.cpp"].contains(&name);
     let aim = aim(&method.parse().unwrap(), path, &known);
     (aim.upstream, aim.way, aim.dialect)
@@ -137,23 +137,23 @@ fn of(method: &str, path: &str) -> (Option<String>, Way, Dialect) {
 fn a_path_leads_to_one_place_with_or_without_version_and_provider() {
     use Dialect::{Chat, Messages, Ollama, Responses};
     let table = [
-        ("/v1/chat/completions", None, Way::Ask, Chat),
-        ("/chat/completions/", None, Way::Ask, Chat),
-        ("//v1/chat/completions", None, Way::Ask, Chat),
-        ("/v1/v1/messages", None, Way::Ask, Messages),
-        ("/ollama/v1/responses", Some("ollama"), Way::Ask, Responses),
-        ("/%E7%A4%BE%E5%86%85/messages", Some("社内"), Way::Ask, Messages),
-        ("/llama.cpp/api/chat", Some("llama.cpp"), Way::Ask, Ollama),
-        ("/api/chat", None, Way::Ask, Ollama),
-        ("/v1/responses/compact", None, Way::Compact, Responses),
-        ("/v1/messages/count_tokens", None, Way::Count, Messages),
-        ("/api/show", None, Way::Root("/api/show".into()), Ollama),
-        ("/v1/embeddings", None, Way::Version("/embeddings".into()), Chat),
-        ("/ollama/embeddings", Some("ollama"), Way::Version("/embeddings".into()), Chat),
-        ("/embeddings", None, Way::Nowhere, Chat),
-        ("/acme/v1/messages", None, Way::Nowhere, Chat),
-        ("/api/v1/sessions", None, Way::Nowhere, Ollama),
-        ("/v1/api/v1/sessions", None, Way::Nowhere, Ollama),
+        ("/v1/chat/completions", None, TargetKind::Ask, Chat),
+        ("/chat/completions/", None, TargetKind::Ask, Chat),
+        ("//v1/chat/completions", None, TargetKind::Ask, Chat),
+        ("/v1/v1/messages", None, TargetKind::Ask, Messages),
+        ("/ollama/v1/responses", Some("ollama"), TargetKind::Ask, Responses),
+        ("/%E7%A4%BE%E5%86%85/messages", Some("社内"), TargetKind::Ask, Messages),
+        ("/llama.cpp/api/chat", Some("llama.cpp"), TargetKind::Ask, Ollama),
+        ("/api/chat", None, TargetKind::Ask, Ollama),
+        ("/v1/responses/compact", None, TargetKind::Compact, Responses),
+        ("/v1/messages/count_tokens", None, TargetKind::Count, Messages),
+        ("/api/show", None, TargetKind::Root("/api/show".into()), Ollama),
+        ("/v1/embeddings", None, TargetKind::Version("/embeddings".into()), Chat),
+        ("/ollama/embeddings", Some("ollama"), TargetKind::Version("/embeddings".into()), Chat),
+        ("/embeddings", None, TargetKind::Nowhere, Chat),
+        ("/acme/v1/messages", None, TargetKind::Nowhere, Chat),
+        ("/api/v1/sessions", None, TargetKind::Nowhere, Ollama),
+        ("/v1/api/v1/sessions", None, TargetKind::Nowhere, Ollama),
     ];
     for (path, upstream, way, dialect) in table {
         assert_eq!(of("POST", path), (upstream.map(str::to_owned), way, dialect), "{path}");
@@ -164,10 +164,10 @@ fn a_path_leads_to_one_place_with_or_without_version_and_provider() {
 fn nothing_leads_out_of_the_version() {
     for path in ["..%2F..%2Fx", "../x", "%2e%2e/x", "a/%2E./b", "%2e%2e%5cx", ".%2e", "%2e%2e/%ff"] {
         for path in [format!("/v1/models/{path}"), format!("/v1/{path}"), format!("/ollama/api/{path}")] {
-            assert_eq!(of("GET", &path).1, Way::Nowhere, "{path}");
+            assert_eq!(of("GET", &path).1, TargetKind::Nowhere, "{path}");
         }
     }
-    assert_eq!(of("GET", "/v1/models/gpt-5..x").1, Way::Model("gpt-5..x".into()));
+    assert_eq!(of("GET", "/v1/models/gpt-5..x").1, TargetKind::Model("gpt-5..x".into()));
     assert_eq!(encoded("社内/m?a#b%2e c:8b"), "%E7%A4%BE%E5%86%85/m%3Fa%23b%252e%20c:8b");
 }
 
@@ -183,21 +183,24 @@ fn a_path_that_some_servers_take_for_another_one_is_ambiguous() {
 
 #[test]
 fn what_is_read_and_what_is_written_are_different_ways() {
-    assert_eq!(of("HEAD", "/").1, Way::About);
-    assert_eq!(of("GET", "").1, Way::About);
-    assert_eq!(of("GET", "/ollama").1, Way::About);
-    assert_eq!(of("GET", "/v1/models").1, Way::Models);
-    assert_eq!(of("GET", "/v1/models/a%2Fb/c").1, Way::Model("a/b/c".into()));
-    assert_eq!(of("DELETE", "/v1/models/x").1, Way::Version("/models/x".into()));
-    assert_eq!(of("GET", "/v1/responses").1, Way::Version("/responses".into()));
-    assert_eq!(of("GET", "/responses").1, Way::Nowhere);
-    assert_eq!(of("POST", "/").1, Way::Nowhere);
+    assert_eq!(of("HEAD", "/").1, TargetKind::About);
+    assert_eq!(of("GET", "").1, TargetKind::About);
+    assert_eq!(of("GET", "/ollama").1, TargetKind::About);
+    assert_eq!(of("GET", "/v1/models").1, TargetKind::Models);
+    assert_eq!(of("GET", "/v1/models/a%2Fb/c").1, TargetKind::Model("a/b/c".into()));
+    assert_eq!(of("DELETE", "/v1/models/x").1, TargetKind::Version("/models/x".into()));
+    assert_eq!(of("GET", "/v1/responses").1, TargetKind::Version("/responses".into()));
+    assert_eq!(of("GET", "/responses").1, TargetKind::Nowhere);
+    assert_eq!(of("POST", "/").1, TargetKind::Nowhere);
 }
 
 #[test]
 fn a_provider_that_is_slow_is_told_from_one_that_is_away() {
-    let slow =
-        SendError::TimedOut { url: "u".into(), step: Step::Answer, after: std::time::Duration::from_secs(1) };
+    let slow = SendError::TimedOut {
+        url: "u".into(),
+        step: SendStep::Answer,
+        after: std::time::Duration::from_secs(1),
+    };
     let away = SendError::Unreachable { url: "u".into(), why: "refused".into() };
-    assert_eq!((Refusal::of(&slow).status, Refusal::of(&away).status), (504, 502));
+    assert_eq!((GatewayRefusal::of(&slow).status, GatewayRefusal::of(&away).status), (504, 502));
 }

@@ -8,23 +8,25 @@
 //! client's. Chat completions and messages are put into another API where it has not; the others go as they come, and
 //! the provider says what it thinks of them.
 
-use super::headers::{Manner, Signing};
-use super::{Gateway, Refusal};
+use super::headers::{KeyPolicy, Translation};
+use super::{Gateway, GatewayRefusal};
 use komado_core::session::MetaConfig;
-use komado_engine::exchange::Asking;
-use komado_engine::lesson::{Told, Window};
+use komado_engine::exchange::ModelTarget;
+use komado_engine::lesson::{ModelWindow, WindowSource};
 use komado_engine::model::{KeySource, KnownModel, ModelChoice, SCRIPTED, SCRIPTED_WINDOW};
-use komado_ops::{Context, Exit, Fault, Outcome};
+use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
 use komado_provider::registry::Registry;
-use komado_provider::scripted::{Options, Server};
-use komado_provider::{Cancel, Client, Dialect, Form, Method, Patience, Provider, overflow, row};
+use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
+use komado_provider::{
+    Cancel, Client, ClientTimeouts, Dialect, Method, Provider, ResponseForm, overflow, row,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// A provider that requests go to.
-pub(crate) struct Upstream {
+pub(crate) struct GatewayUpstream {
     /// Who it is, with the key that is held for it.
     pub(crate) provider: Provider,
     /// Where that key comes from.
@@ -38,12 +40,12 @@ pub(crate) struct Upstream {
     /// The window of the built-in model, where it is the one.
     pub(crate) scripted_window: Option<u32>,
     /// The built-in model; it runs for as long as this does.
-    _server: Option<Server>,
+    _server: Option<ScriptedServer>,
 }
 
-impl Upstream {
+impl GatewayUpstream {
     /// The provider called `name`, asked on the threads of `handle`.
-    pub(crate) fn open(context: &Context, name: &str, handle: &Handle) -> Outcome<Self> {
+    pub(crate) fn open(context: &OperationContext, name: &str, handle: &Handle) -> OpResult<Self> {
         if name == SCRIPTED {
             return Self::scripted(context, handle);
         }
@@ -51,7 +53,7 @@ impl Upstream {
         Ok(Self { held, ..Self::of(context, provider, handle) })
     }
 
-    fn of(context: &Context, provider: Provider, handle: &Handle) -> Self {
+    fn of(context: &OperationContext, provider: Provider, handle: &Handle) -> Self {
         let of = context.config.models.of(&provider.name);
         let client = Client::on(handle.clone(), context.config.models.patience(&provider.name))
             .final_if(|status, body| overflow::classify(status, body).overflow);
@@ -67,12 +69,15 @@ impl Upstream {
     }
 
     /// The built-in model, in this process.
-    fn scripted(context: &Context, handle: &Handle) -> Outcome<Self> {
+    fn scripted(context: &OperationContext, handle: &Handle) -> OpResult<Self> {
         let given = context.config.models.of(SCRIPTED).and_then(|of| of.context_length);
         let window = given.unwrap_or(SCRIPTED_WINDOW);
-        let server = Server::start(Options { window: Some(u64::from(window)), ..Options::default() })?;
+        let server = ScriptedServer::start(ScriptedOptions {
+            window: Some(u64::from(window)),
+            ..ScriptedOptions::default()
+        })?;
         let provider = Provider::at(SCRIPTED, Dialect::Chat, server.url())
-            .map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
+            .map_err(|error| OpFault::new(FaultKind::Failed, error.to_string()))?;
         let of = Self::of(context, provider, handle);
         Ok(Self {
             scripted_window: Some(window),
@@ -93,9 +98,9 @@ impl Upstream {
     }
 
     /// How a request of a client that speaks `dialect` reaches it.
-    pub(super) fn manner(&self, dialect: Dialect) -> Manner {
+    pub(super) fn manner(&self, dialect: Dialect) -> Translation {
         let crosses = matches!(dialect, Dialect::Chat | Dialect::Messages);
-        if self.speaks(dialect) || !crosses { Manner::Native } else { Manner::Across }
+        if self.speaks(dialect) || !crosses { Translation::Native } else { Translation::Across }
     }
 
     /// True when it is known to speak `dialect`.
@@ -113,7 +118,7 @@ impl Upstream {
 
     /// The provider as it is asked in `dialect`.
     pub(super) fn as_asked(&self, dialect: Dialect) -> Provider {
-        if self.provider.dialect == dialect || self.manner(dialect) == Manner::Across {
+        if self.provider.dialect == dialect || self.manner(dialect) == Translation::Across {
             return self.provider.clone();
         }
         let base_url = if dialect == Dialect::Ollama { self.provider.root() } else { self.versioned() };
@@ -166,19 +171,19 @@ const LOCAL: [(&str, &str, &str); 3] = [
 const NEAR: Duration = Duration::from_millis(300);
 
 /// All providers that can be asked.
-pub(crate) struct Upstreams {
-    all: Vec<Arc<Upstream>>,
-    default: Option<Arc<Upstream>>,
+pub(crate) struct GatewayUpstreams {
+    all: Vec<Arc<GatewayUpstream>>,
+    default: Option<Arc<GatewayUpstream>>,
     /// The table of models.
     pub(super) registry: Registry,
     /// How they were found.
-    pub(crate) found: Found,
+    pub(crate) found: ProvidersFound,
 }
 
 /// How providers were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Found {
+pub(crate) enum ProvidersFound {
     /// The settings name them.
     Settings,
     /// Their keys are in the environment.
@@ -193,26 +198,26 @@ const NO_PROVIDER: &str = "no model provider is set up, no key of one is in the 
      set OPENAI_API_KEY or ANTHROPIC_API_KEY; --upstream scripted serves the built-in scripted model, which only follows a script";
 
 /// Which provider is asked, and for what.
-pub(super) struct Choice {
-    pub(super) upstream: Arc<Upstream>,
+pub(super) struct UpstreamChoice {
+    pub(super) upstream: Arc<GatewayUpstream>,
     /// The model as the provider calls it; empty where none is named.
     pub(super) model: String,
     /// The client calls it otherwise.
     pub(super) renames: bool,
     /// Whose key it may carry.
-    pub(super) signing: Signing,
+    pub(super) signing: KeyPolicy,
 }
 
-impl Upstreams {
+impl GatewayUpstreams {
     /// The providers that the settings name, else those that are found; `wished` is asked where nothing else decides.
-    pub(crate) fn open(context: &Context, wished: Option<&str>, handle: &Handle) -> Outcome<Self> {
+    pub(crate) fn open(context: &OperationContext, wished: Option<&str>, handle: &Handle) -> OpResult<Self> {
         let (server, models) = (&context.config.server, &context.config.models);
         let set = models.is_provider_set.then_some(models.provider.as_str());
         let default = wished.or(server.upstream.as_deref()).or(set);
-        let (found, names) = names(context, default).ok_or_else(|| Fault::usage(NO_PROVIDER))?;
+        let (found, names) = names(context, default).ok_or_else(|| OpFault::usage(NO_PROVIDER))?;
         let mut all = Vec::new();
         for name in &names {
-            all.push(Arc::new(Upstream::open(context, name, handle)?));
+            all.push(Arc::new(GatewayUpstream::open(context, name, handle)?));
         }
         let default = default.and_then(|name| all.iter().find(|upstream| upstream.name() == name).cloned());
         let registry = models.registry().unwrap_or_else(|why| {
@@ -223,7 +228,7 @@ impl Upstreams {
     }
 
     /// All of them.
-    pub(crate) fn all(&self) -> &[Arc<Upstream>] {
+    pub(crate) fn all(&self) -> &[Arc<GatewayUpstream>] {
         &self.all
     }
 
@@ -233,7 +238,7 @@ impl Upstreams {
     }
 
     /// The one called `name`.
-    pub(super) fn get(&self, name: &str) -> Option<&Arc<Upstream>> {
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<GatewayUpstream>> {
         self.all.iter().find(|upstream| upstream.name() == name)
     }
 
@@ -243,15 +248,15 @@ impl Upstreams {
         named: Option<&str>,
         model: Option<&str>,
         dialect: Dialect,
-    ) -> Result<Choice, Refusal> {
+    ) -> Result<UpstreamChoice, GatewayRefusal> {
         let model = model.unwrap_or_default();
-        let chosen = |upstream: &Arc<Upstream>, own: Option<&str>| {
+        let chosen = |upstream: &Arc<GatewayUpstream>, own: Option<&str>| {
             let upstream = Arc::clone(upstream);
             let signing = self.signing(named, &upstream, dialect);
             let model = own.unwrap_or(model);
             let model = Some(model).filter(|model| !model.is_empty()).or(upstream.model.as_deref());
             let model = model.unwrap_or_default().to_owned();
-            Choice { upstream, model, renames: own.is_some(), signing }
+            UpstreamChoice { upstream, model, renames: own.is_some(), signing }
         };
         if let Some(upstream) = named.and_then(|name| self.get(name)) {
             return Ok(chosen(upstream, own_name(upstream, model)));
@@ -269,24 +274,26 @@ impl Upstreams {
             .or_else(|| self.registered(model))
             .or_else(|| models().find(|upstream| upstream.speaks(dialect)))
             .or_else(|| models().next());
-        found.map(|upstream| chosen(upstream, None)).ok_or_else(|| Refusal::new(503, "no provider is set up"))
+        found
+            .map(|upstream| chosen(upstream, None))
+            .ok_or_else(|| GatewayRefusal::new(503, "no provider is set up"))
     }
 
     /// A client's key goes only to whom it can be meant for: the one its path names, the only one there is, or one that speaks
     /// the client's API and has no key of its own.
-    fn signing(&self, named: Option<&str>, upstream: &Upstream, dialect: Dialect) -> Signing {
+    fn signing(&self, named: Option<&str>, upstream: &GatewayUpstream, dialect: Dialect) -> KeyPolicy {
         let is_meant = named == Some(upstream.name()) || self.all.len() == 1;
         let is_open = upstream.held == KeySource::Nowhere && upstream.speaks(dialect);
-        if is_meant || is_open { Signing::Own } else { Signing::Held }
+        if is_meant || is_open { KeyPolicy::Own } else { KeyPolicy::Held }
     }
 
     /// By the lists in the settings: a whole name over a beginning, a longer beginning over a shorter one.
-    fn listed(&self, model: &str) -> Option<&Arc<Upstream>> {
+    fn listed(&self, model: &str) -> Option<&Arc<GatewayUpstream>> {
         let fits = |entry: &String| match entry.strip_suffix('*') {
             Some(start) => model.starts_with(start).then_some(start.len()),
             None => (entry == model).then_some(usize::MAX),
         };
-        let longest = |upstream: &&Arc<Upstream>| {
+        let longest = |upstream: &&Arc<GatewayUpstream>| {
             let own = upstream.model.as_ref().filter(|own| *own == model).map(|_| usize::MAX);
             upstream.models.iter().filter_map(fits).chain(own).max()
         };
@@ -296,7 +303,7 @@ impl Upstreams {
     }
 
     /// By the table of models.
-    fn registered(&self, model: &str) -> Option<&Arc<Upstream>> {
+    fn registered(&self, model: &str) -> Option<&Arc<GatewayUpstream>> {
         if model.is_empty() {
             return None;
         }
@@ -306,13 +313,13 @@ impl Upstreams {
 }
 
 /// The model in `provider/model`, where the provider is this one.
-fn own_name<'m>(upstream: &Upstream, model: &'m str) -> Option<&'m str> {
+fn own_name<'m>(upstream: &GatewayUpstream, model: &'m str) -> Option<&'m str> {
     model.strip_prefix(upstream.name())?.strip_prefix('/').filter(|own| !own.is_empty())
 }
 
 /// The names of the providers that are set up or found; `None` when there is no provider, or only the built-in model and nothing
 /// that chooses it.
-fn names(context: &Context, default: Option<&str>) -> Option<(Found, Vec<String>)> {
+fn names(context: &OperationContext, default: Option<&str>) -> Option<(ProvidersFound, Vec<String>)> {
     let models = &context.config.models;
     let is_there = |name: &&String| {
         *name == SCRIPTED || models.of(name).is_some_and(|of| of.base_url.is_some()) || row(name).is_some()
@@ -320,11 +327,14 @@ fn names(context: &Context, default: Option<&str>) -> Option<(Found, Vec<String>
     let mut names: Vec<String> = models.providers.keys().filter(is_there).cloned().collect();
     names.extend(default.filter(|name| !names.iter().any(|other| other == name)).map(str::to_owned));
     if default.is_some() || names.iter().any(|name| name != SCRIPTED) {
-        return Some((Found::Settings, names));
+        return Some((ProvidersFound::Settings, names));
     }
     let keyed: Vec<String> = context.models().keyed_providers().into_iter().map(str::to_owned).collect();
-    let (found, others) =
-        if keyed.is_empty() { (Found::Local, local()) } else { (Found::Environment, keyed) };
+    let (found, others) = if keyed.is_empty() {
+        (ProvidersFound::Local, local())
+    } else {
+        (ProvidersFound::Environment, keyed)
+    };
     let is_found = !others.is_empty();
     names.extend(others);
     is_found.then_some((found, names))
@@ -332,7 +342,8 @@ fn names(context: &Context, default: Option<&str>) -> Option<(Found, Vec<String>
 
 /// Who runs on this machine. All are asked at once, and briefly.
 fn local() -> Vec<String> {
-    let patience = Patience { connect: NEAR, first: NEAR, idle: NEAR, tries: 1, ..Patience::default() };
+    let patience =
+        ClientTimeouts { connect: NEAR, first: NEAR, idle: NEAR, tries: 1, ..ClientTimeouts::default() };
     let Ok(client) = Client::new(patience) else { return Vec::new() };
     let asks = LOCAL.map(|(name, path, field)| {
         let client = client.clone();
@@ -355,9 +366,9 @@ const LIFE: Duration = Duration::from_secs(60);
 const MOST: usize = 1024;
 
 /// What is known of the models that were asked for, by provider, model and dialect.
-pub(super) type Windows = Mutex<HashMap<(String, String, Dialect), Slot>>;
+pub(super) type ModelWindows = Mutex<HashMap<(String, String, Dialect), ModelSlot>>;
 
-type Slot = Arc<Mutex<Option<(Instant, Arc<KnownModel>)>>>;
+type ModelSlot = Arc<Mutex<Option<(Instant, Arc<KnownModel>)>>>;
 
 impl Gateway {
     /// Everything a turn needs to ask `model` of `upstream` in the manner of a client that speaks `dialect`, and its window
@@ -367,22 +378,22 @@ impl Gateway {
     /// request, because it may have been learned a moment ago.
     pub(super) fn asking(
         &self,
-        upstream: &Upstream,
+        upstream: &GatewayUpstream,
         model: &str,
         dialect: Dialect,
-    ) -> (Asking, Option<Window>) {
+    ) -> (ModelTarget, Option<ModelWindow>) {
         let known = self.known(upstream, model, dialect);
         let mut asking = known.asking.clone();
         // A store that is away has learned nothing.
         let window = known.window(&self.house.context.models().lesson(&asking).unwrap_or_default());
         if let Some(window) = window {
-            (asking.window, asking.is_given) = (window.tokens, window.told == Told::Given);
+            (asking.window, asking.is_given) = (window.tokens, window.told == WindowSource::Given);
         }
         asking.cancel = Default::default();
         (asking, window)
     }
 
-    fn known(&self, upstream: &Upstream, model: &str, dialect: Dialect) -> Arc<KnownModel> {
+    fn known(&self, upstream: &GatewayUpstream, model: &str, dialect: Dialect) -> Arc<KnownModel> {
         let slot = self.slot(upstream.name(), model, dialect);
         // Held while the server is asked: those who come meanwhile want the same answer.
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -390,9 +401,9 @@ impl Gateway {
             return Arc::clone(known);
         }
         let provider = upstream.as_asked(dialect);
-        let mut asking = Asking::new(upstream.client.clone(), provider, model, 0);
+        let mut asking = ModelTarget::new(upstream.client.clone(), provider, model, 0);
         asking.known_as = upstream.is_scripted().then(|| format!("{SCRIPTED}:"));
-        asking.form = Form::Stream;
+        asking.form = ResponseForm::Stream;
         let (own, choice) = (MetaConfig::default(), ModelChoice::default());
         let models = self.house.context.models();
         let known = models.known(asking, &own, &choice, upstream.scripted_window, &self.upstreams.registry);
@@ -403,7 +414,7 @@ impl Gateway {
         known
     }
 
-    fn slot(&self, upstream: &str, model: &str, dialect: Dialect) -> Slot {
+    fn slot(&self, upstream: &str, model: &str, dialect: Dialect) -> ModelSlot {
         let mut slots = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= MOST {
             slots.clear();
@@ -416,17 +427,25 @@ impl Gateway {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use komado_provider::{Key, Patience};
+    use komado_provider::{ApiKey, ClientTimeouts};
 
     /// A provider that is never asked.
-    pub(in super::super) fn upstream(name: &str, dialect: Dialect, held: KeySource) -> Upstream {
+    pub(in super::super) fn upstream(name: &str, dialect: Dialect, held: KeySource) -> GatewayUpstream {
         let base = if name == "ollama" { "http://h:1" } else { "http://h:1/v1" };
         let mut provider = Provider::at(name, dialect, base).unwrap();
         if held != KeySource::Nowhere {
-            provider = provider.with_key(Key::new("sk-held").unwrap());
+            provider = provider.with_key(ApiKey::new("sk-held").unwrap());
         }
-        let client = Client::new(Patience::default()).unwrap();
-        Upstream { provider, held, client, models: vec![], model: None, scripted_window: None, _server: None }
+        let client = Client::new(ClientTimeouts::default()).unwrap();
+        GatewayUpstream {
+            provider,
+            held,
+            client,
+            models: vec![],
+            model: None,
+            scripted_window: None,
+            _server: None,
+        }
     }
 
     #[test]
@@ -450,15 +469,15 @@ pub(super) mod tests {
     fn a_clients_own_dialect_is_used_wherever_the_provider_has_it() {
         use Dialect::{Chat, Messages, Ollama, Responses};
         let manner = |name, own, asked| upstream(name, own, KeySource::Nowhere).manner(asked);
-        assert_eq!(manner("openai", Chat, Responses), Manner::Native);
-        assert_eq!(manner("openai", Chat, Messages), Manner::Across);
-        assert_eq!(manner("anthropic", Messages, Chat), Manner::Across);
-        assert_eq!(manner("llama.cpp", Chat, Messages), Manner::Native);
-        assert_eq!(manner("ollama", Ollama, Chat), Manner::Across);
-        assert_eq!(manner("test", Chat, Ollama), Manner::Native);
+        assert_eq!(manner("openai", Chat, Responses), Translation::Native);
+        assert_eq!(manner("openai", Chat, Messages), Translation::Across);
+        assert_eq!(manner("anthropic", Messages, Chat), Translation::Across);
+        assert_eq!(manner("llama.cpp", Chat, Messages), Translation::Native);
+        assert_eq!(manner("ollama", Ollama, Chat), Translation::Across);
+        assert_eq!(manner("test", Chat, Ollama), Translation::Native);
     }
 
-    fn all(names: &[(&str, Dialect, &[&str])], default: Option<&str>) -> Upstreams {
+    fn all(names: &[(&str, Dialect, &[&str])], default: Option<&str>) -> GatewayUpstreams {
         let one = |(name, dialect, models): &(&str, Dialect, &[&str])| {
             let models = models.iter().map(ToString::to_string).collect();
             let mut one = upstream(name, *dialect, KeySource::Nowhere);
@@ -467,10 +486,10 @@ pub(super) mod tests {
         };
         let all: Vec<_> = names.iter().map(one).collect();
         let default = default.and_then(|name| all.iter().find(|one| one.name() == name).cloned());
-        Upstreams { all, default, registry: Registry::builtin(), found: Found::Settings }
+        GatewayUpstreams { all, default, registry: Registry::builtin(), found: ProvidersFound::Settings }
     }
 
-    fn chosen(upstreams: &Upstreams, named: Option<&str>, model: &str, dialect: Dialect) -> String {
+    fn chosen(upstreams: &GatewayUpstreams, named: Option<&str>, model: &str, dialect: Dialect) -> String {
         let choice = upstreams.choose(named, Some(model), dialect).unwrap();
         format!("{} {}{}", choice.upstream.name(), choice.model, if choice.renames { " renamed" } else { "" })
     }
@@ -500,19 +519,19 @@ pub(super) mod tests {
     fn a_clients_key_goes_only_to_whom_it_can_be_meant_for() {
         use Dialect::{Chat, Messages};
         let mut some = all(&[("openai", Chat, &[]), ("anthropic", Messages, &["claude-*"])], None);
-        let signing = |some: &Upstreams, named: Option<&str>, model: &str| {
+        let signing = |some: &GatewayUpstreams, named: Option<&str>, model: &str| {
             some.choose(named, Some(model), Chat).unwrap().signing
         };
-        assert_eq!(signing(&some, None, "gpt-5"), Signing::Own);
-        assert_eq!(signing(&some, None, "claude-x"), Signing::Held);
-        assert_eq!(signing(&some, Some("anthropic"), "claude-x"), Signing::Own);
+        assert_eq!(signing(&some, None, "gpt-5"), KeyPolicy::Own);
+        assert_eq!(signing(&some, None, "claude-x"), KeyPolicy::Held);
+        assert_eq!(signing(&some, Some("anthropic"), "claude-x"), KeyPolicy::Own);
         some.all = vec![
             Arc::new(upstream("openai", Chat, KeySource::Environment)),
             Arc::new(upstream("anthropic", Messages, KeySource::Environment)),
         ];
-        assert_eq!(signing(&some, None, "gpt-5"), Signing::Held);
+        assert_eq!(signing(&some, None, "gpt-5"), KeyPolicy::Held);
         some.all.truncate(1);
-        assert_eq!(signing(&some, None, "gpt-5"), Signing::Own);
+        assert_eq!(signing(&some, None, "gpt-5"), KeyPolicy::Own);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
 use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
-use komado_ops::{Context, Exit, Fault, Outcome};
-use komado_store::{Mode, Query};
+use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
+use komado_store::{OpenMode, SessionQuery};
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
@@ -29,19 +29,22 @@ const TEXT: &str = "text/plain";
 /// The place of a session in the order they were made.
 type Place = (String, SessionId);
 
-fn place(session: &Session) -> Outcome<Place> {
+fn place(session: &Session) -> OpResult<Place> {
     Ok((session.meta.created_at.clone(), SessionId::new(session.meta.uuid.as_str())?))
 }
 
 /// A page of the list, and where the next one begins.
-pub(super) fn list(context: &Context, cursor: Option<&str>) -> Outcome<(Vec<Resource>, Option<String>)> {
+pub(super) fn list(
+    context: &OperationContext,
+    cursor: Option<&str>,
+) -> OpResult<(Vec<Resource>, Option<String>)> {
     let after = cursor.map(read_cursor).transpose()?;
     let mut all = Vec::new();
     if after.is_none() {
         let about = "The newest sessions, with state and counters";
         all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
     }
-    let mut page = context.visible_sessions(Query { after, ..Query::default() }, PAGE + 1)?;
+    let mut page = context.visible_sessions(SessionQuery { after, ..SessionQuery::default() }, PAGE + 1)?;
     let more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));
@@ -60,10 +63,10 @@ fn write_cursor((at, id): &Place) -> String {
     format!("{at}|{id}")
 }
 
-fn read_cursor(text: &str) -> Outcome<Place> {
+fn read_cursor(text: &str) -> OpResult<Place> {
     let parts = text.split_once('|');
     let place = parts.and_then(|(at, id)| Some((at.to_owned(), SessionId::new(id).ok()?)));
-    place.ok_or_else(|| Fault::input(format!("the cursor {text:?} is none of ours; begin without one")))
+    place.ok_or_else(|| OpFault::input(format!("the cursor {text:?} is none of ours; begin without one")))
 }
 
 /// The forms of addresses.
@@ -84,9 +87,9 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// What a resource says.
-pub(super) fn read(context: &Context, uri: &str) -> Outcome<ResourceContents> {
+pub(super) fn read(context: &OperationContext, uri: &str) -> OpResult<ResourceContents> {
     if uri == SESSIONS {
-        let newest = newest(context, Query::default(), NEWEST, |_| true)?;
+        let newest = newest(context, SessionQuery::default(), NEWEST, |_| true)?;
         let rows: Vec<SessionRow> = newest.into_iter().map(SessionRow::from).collect();
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
@@ -101,35 +104,35 @@ pub(super) fn read(context: &Context, uri: &str) -> Outcome<ResourceContents> {
     }
 }
 
-fn none(uri: &str) -> Fault {
+fn none(uri: &str) -> OpFault {
     let forms = format!("{SESSION}ID, {SESSION}ID/journal or {SESSION}ID/thread/T");
-    Fault::new(
-        Exit::NotFound,
+    OpFault::new(
+        FaultKind::NotFound,
         format!("there is no resource {uri}: one is {forms}; {SESSIONS} lists the sessions"),
     )
 }
 
-fn view(context: &Context, uri: &str, id: &str, thread: Option<&str>) -> Outcome<ResourceContents> {
+fn view(context: &OperationContext, uri: &str, id: &str, thread: Option<&str>) -> OpResult<ResourceContents> {
     let given = json!({ "session": id, "thread": thread, "format": "lines", "full": true });
     let text = run(context, "show", given.as_object().cloned().unwrap_or_default())?.text;
     Ok(ResourceContents::text(text, uri).with_mime_type(TEXT))
 }
 
 /// `from=SEQ`, or nothing.
-fn from(query: &str) -> Outcome<Option<Seq>> {
-    let wrong = || Fault::input(format!("{query:?} cannot be taken; a journal is read with ?from=SEQ"));
+fn from(query: &str) -> OpResult<Option<Seq>> {
+    let wrong = || OpFault::input(format!("{query:?} cannot be taken; a journal is read with ?from=SEQ"));
     match query.strip_prefix("from=") {
         None if query.is_empty() => Ok(None),
         seq => seq.and_then(|seq| seq.parse().ok()).filter(|seq| *seq > 0).map(Some).ok_or_else(wrong),
     }
 }
 
-fn journal(context: &Context, uri: &str, id: &str, from: Option<Seq>) -> Outcome<ResourceContents> {
+fn journal(context: &OperationContext, uri: &str, id: &str, from: Option<Seq>) -> OpResult<ResourceContents> {
     let found = context.find(Target { session: Some(id.to_owned()), ..Target::default() })?;
-    let thread = context.engine.open(&found.session, &found.thread, Mode::Read)?;
-    let line = |seq: Seq| thread.source().line(seq).map_err(Fault::from);
+    let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
+    let line = |seq: Seq| thread.source().line(seq).map_err(OpFault::from);
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    let mut take = |seq: Seq| -> Outcome<bool> {
+    let mut take = |seq: Seq| -> OpResult<bool> {
         let line = line(seq)?;
         bytes += line.len();
         let fits = lines.is_empty() || bytes <= MOST;

@@ -1,18 +1,18 @@
 //! Every figure about the store, after traffic and after failures.
 
-use super::super::House;
-use super::super::access::Access;
-use crate::app::SystemClock;
+use super::super::ServerState;
+use super::super::access::ClientAccess;
+use crate::app::KomadoClock;
 use komado_config::{Config, Sources};
 use komado_core::session::{Meta, MetaConfig, State, TaskKey};
 use komado_core::{SessionId, ThreadId};
 use komado_engine::Engine;
-use komado_ops::Context;
-use komado_store::{Change, Error, MemoryStore, Mode, Store};
+use komado_ops::OperationContext;
+use komado_store::{Error, MemoryStore, OpenMode, SessionChange, Store};
 use komado_testkit::Faulty;
 use std::sync::Arc;
 
-fn house(store: Arc<dyn Store>) -> Arc<House> {
+fn house(store: Arc<dyn Store>) -> Arc<ServerState> {
     let folder = std::env::temp_dir().join("no-such-folder");
     let config = Config::load(&Sources {
         flags: &[],
@@ -25,9 +25,13 @@ fn house(store: Arc<dyn Store>) -> Arc<House> {
         in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });
-    let context =
-        Context::new(Engine::new(store, Arc::new(SystemClock)), Arc::new(config.unwrap()), None, |_| {});
-    House::new(&context, Access::default())
+    let context = OperationContext::new(
+        Engine::new(store, Arc::new(KomadoClock)),
+        Arc::new(config.unwrap()),
+        None,
+        |_| {},
+    );
+    ServerState::new(&context, ClientAccess::default())
 }
 
 fn meta(id: &str) -> Meta {
@@ -57,10 +61,10 @@ fn what_is_done_with_the_store_is_counted() {
     store.create(&meta("new")).unwrap();
     let (new, old) = (SessionId::new("new").unwrap(), SessionId::new("old").unwrap());
     for id in [&new, &old, &old] {
-        store.open(id, &root, Mode::Read).unwrap();
+        store.open(id, &root, OpenMode::Read).unwrap();
     }
     let at = "2026-01-02T00:00:00Z".to_owned();
-    store.change(&new, &Change::State { to: State::Completed, at, why: None }).unwrap();
+    store.change(&new, &SessionChange::State { to: State::Completed, at, why: None }).unwrap();
     house.meters.vitals(house.pulse.of(store).ok().as_ref());
     let text = house.meters.render(0);
     has(&text, "komado_sessions_created_total 1");
@@ -77,7 +81,7 @@ fn what_the_store_cannot_do_is_counted() {
     let house = house(Arc::new(Faulty::down_from(MemoryStore::default(), 1)));
     let (store, id) = (house.context.engine.store(), SessionId::new("s").unwrap());
     assert!(store.create(&meta("s")).is_err());
-    assert!(store.open(&id, &ThreadId::root(), Mode::Read).is_err());
+    assert!(store.open(&id, &ThreadId::root(), OpenMode::Read).is_err());
     house.meters.vitals(house.pulse.of(store).ok().as_ref());
     let text = house.meters.render(0);
     has(&text, "komado_session_create_failures_total 1");
@@ -91,7 +95,7 @@ fn what_the_store_cannot_do_is_counted() {
 fn a_session_that_is_not_there_is_no_failure_of_the_store() {
     let house = house(Arc::new(MemoryStore::default()));
     let id = SessionId::new("s").unwrap();
-    assert!(house.context.engine.store().open(&id, &ThreadId::root(), Mode::Read).is_err());
+    assert!(house.context.engine.store().open(&id, &ThreadId::root(), OpenMode::Read).is_err());
     let text = house.meters.render(0);
     has(&text, "komado_history_read_errors_total 0");
     has(&text, r#"komado_session_restores_total{outcome="ok"} 0"#);
@@ -114,7 +118,7 @@ fn who_writes_is_asked_of_the_store_itself() {
     let house = house(Arc::new(MemoryStore::default()));
     let (store, id) = (house.context.engine.store(), SessionId::new("s").unwrap());
     store.create(&meta("s")).unwrap();
-    let _writing = store.open(&id, &ThreadId::root(), Mode::Write).unwrap();
+    let _writing = store.open(&id, &ThreadId::root(), OpenMode::Write).unwrap();
     assert!(store.writer(&id).unwrap().is_some());
     has(&house.meters.render(0), r#"komado_store_seconds_count{call="writer"} 1"#);
 }

@@ -4,8 +4,8 @@
 //! one message.
 
 use super::complete;
-use crate::paper::say;
-use komado_ops::{Fault, Outcome};
+use crate::cli_output::say;
+use komado_ops::{OpFault, OpResult};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -28,7 +28,7 @@ const MORE: &str = "… ";
 const FENCE: &str = "\"\"\"";
 
 /// What a person said.
-pub(crate) enum Said {
+pub(crate) enum TypedLine {
     /// A message or a command.
     Line(String),
     /// An empty line, or one that was given up.
@@ -38,11 +38,11 @@ pub(crate) enum Said {
 }
 
 /// Where lines come from.
-pub(crate) enum Input {
+pub(crate) enum ChatInput {
     /// A terminal.
     Terminal {
         /// Reads lines.
-        editor: Box<Editor<Names, FileHistory>>,
+        editor: Box<Editor<CommandCompleter, FileHistory>>,
         /// The file of what was typed before.
         history: Option<PathBuf>,
     },
@@ -50,7 +50,7 @@ pub(crate) enum Input {
     Pipe,
 }
 
-impl Input {
+impl ChatInput {
     /// Standard input; what is typed is kept in the folder `base`, where there is one.
     pub(crate) fn new(base: Option<PathBuf>) -> Self {
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
@@ -61,14 +61,14 @@ impl Input {
             .and_then(|config| config.history_ignore_dups(true))
             .map(|config| config.completion_type(CompletionType::List).build())
             .and_then(Editor::with_config);
-        let mut editor: Editor<Names, FileHistory> = match made {
+        let mut editor: Editor<CommandCompleter, FileHistory> = match made {
             Ok(editor) => editor,
             Err(error) => {
                 say(format!("komado: lines cannot be edited here: {error}"));
                 return Self::Pipe;
             }
         };
-        editor.set_helper(Some(Names));
+        editor.set_helper(Some(CommandCompleter));
         let history = base.map(|base| base.join(HISTORY)).filter(|path| {
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600).open(path).is_ok()
@@ -86,23 +86,23 @@ impl Input {
     }
 
     /// The next message, of one line or several.
-    pub(crate) fn next(&mut self, raw: &str, styled: &str) -> Outcome<Said> {
+    pub(crate) fn next(&mut self, raw: &str, styled: &str) -> OpResult<TypedLine> {
         let first = match self.read(raw, styled)? {
-            Said::Line(line) => line,
+            TypedLine::Line(line) => line,
             other => return Ok(other),
         };
-        let Some(text) = self.whole(first)? else { return Ok(Said::Nothing) };
+        let Some(text) = self.whole(first)? else { return Ok(TypedLine::Nothing) };
         if text.trim().is_empty() {
-            return Ok(Said::Nothing);
+            return Ok(TypedLine::Nothing);
         }
         if let Self::Terminal { editor, .. } = self {
             let _ = editor.add_history_entry(&text);
         }
-        Ok(Said::Line(text))
+        Ok(TypedLine::Line(text))
     }
 
     /// Reads on until a message is whole; `None` when it was given up.
-    fn whole(&mut self, first: String) -> Outcome<Option<String>> {
+    fn whole(&mut self, first: String) -> OpResult<Option<String>> {
         let mut text = first;
         let fenced = text.trim_start().starts_with(FENCE);
         loop {
@@ -111,39 +111,39 @@ impl Input {
                 break;
             }
             match self.read(MORE, MORE)? {
-                Said::Line(line) => {
+                TypedLine::Line(line) => {
                     if !fenced {
                         text.pop();
                     }
                     text.push('\n');
                     text.push_str(&line);
                 }
-                Said::Nothing => return Ok(None),
+                TypedLine::Nothing => return Ok(None),
                 // A message that was begun is said also without its end.
-                Said::End => break,
+                TypedLine::End => break,
             }
         }
         Ok(Some(if fenced { unfenced(&text) } else { text }))
     }
 
-    fn read(&mut self, raw: &str, styled: &str) -> Outcome<Said> {
+    fn read(&mut self, raw: &str, styled: &str) -> OpResult<TypedLine> {
         match self {
             Self::Terminal { editor, .. } => match editor.readline(&(raw, styled)) {
-                Ok(line) => Ok(Said::Line(line)),
-                Err(ReadlineError::Interrupted) => Ok(Said::Nothing),
-                Err(ReadlineError::Eof) => Ok(Said::End),
-                Err(error) => Err(Fault::input(format!("cannot read the terminal: {error}"))),
+                Ok(line) => Ok(TypedLine::Line(line)),
+                Err(ReadlineError::Interrupted) => Ok(TypedLine::Nothing),
+                Err(ReadlineError::Eof) => Ok(TypedLine::End),
+                Err(error) => Err(OpFault::input(format!("cannot read the terminal: {error}"))),
             },
             Self::Pipe => {
                 let mut bytes = Vec::new();
                 if io::stdin().lock().read_until(b'\n', &mut bytes)? == 0 {
-                    return Ok(Said::End);
+                    return Ok(TypedLine::End);
                 }
                 let text = String::from_utf8(bytes).map_err(|error| {
                     let at = error.utf8_error().valid_up_to();
-                    Fault::input(format!("a line of standard input is not UTF-8: byte {} is wrong", at + 1))
+                    OpFault::input(format!("a line of standard input is not UTF-8: byte {} is wrong", at + 1))
                 })?;
-                Ok(Said::Line(text.trim_end_matches('\n').trim_end_matches('\r').to_owned()))
+                Ok(TypedLine::Line(text.trim_end_matches('\n').trim_end_matches('\r').to_owned()))
             }
         }
     }
@@ -172,17 +172,17 @@ fn unfenced(text: &str) -> String {
 }
 
 /// Completes the names of commands.
-pub(crate) struct Names;
+pub(crate) struct CommandCompleter;
 
-impl Helper for Names {}
-impl Highlighter for Names {}
-impl Validator for Names {}
+impl Helper for CommandCompleter {}
+impl Highlighter for CommandCompleter {}
+impl Validator for CommandCompleter {}
 
-impl Hinter for Names {
+impl Hinter for CommandCompleter {
     type Hint = String;
 }
 
-impl Completer for Names {
+impl Completer for CommandCompleter {
     type Candidate = String;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {

@@ -4,32 +4,32 @@
 //! that is not empty is no queue that is done.
 
 use crate::app::App;
-use crate::paper::{Paper, count, number, say};
-use komado_agent::progress::Progress;
-use komado_agent::worker::{Happened, Pace};
+use crate::cli_output::{CliOutput, count, number, say};
+use komado_agent::progress::TaskProgress;
+use komado_agent::worker::{WorkerEvent, WorkerPace};
 use komado_core::notation::tamed;
-use komado_ops::{Context, Outcome};
-use komado_store::{Queued, Stage, Taken};
+use komado_ops::{OpResult, OperationContext};
+use komado_store::{JobStage, QueuedJob, TakenJob};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub(super) struct Lines<'a> {
+pub(super) struct WorkerOutput<'a> {
     app: &'a mut App,
     /// The first thing that could not be printed: there is no reader any more.
-    unread: Outcome,
+    unread: OpResult,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> WorkerOutput<'a> {
     pub(super) fn new(app: &'a mut App) -> Self {
         Self { app, unread: Ok(()) }
     }
 
     /// A reader that went away is no reason to stop working; it is told at the end.
-    pub(super) fn end(self) -> Outcome {
+    pub(super) fn end(self) -> OpResult {
         self.unread
     }
 
-    pub(super) fn tell(&mut self, happened: &Happened<'_>) {
+    pub(super) fn tell(&mut self, happened: &WorkerEvent<'_>) {
         let now = self.app.context.engine.now();
         if self.unread.is_ok() {
             let paper = &mut self.app.paper;
@@ -37,31 +37,31 @@ impl<'a> Lines<'a> {
                 if paper.json { tell_program(paper, happened) } else { tell_person(paper, &now, happened) };
             self.unread = printed.and_then(|()| paper.flush());
         }
-        if let Happened::Trouble(why) = happened {
+        if let WorkerEvent::Trouble(why) = happened {
             say(format!("komado: {why}"));
         }
     }
 }
 
-fn tell_program(paper: &mut Paper, happened: &Happened<'_>) -> Outcome {
+fn tell_program(paper: &mut CliOutput, happened: &WorkerEvent<'_>) -> OpResult {
     let row = match happened {
-        Happened::Taken(taken) => row(taken, json!({ "kind": "taken", "tries": taken.tries })),
-        Happened::Progress(taken, progress) => row(taken, json!(progress)),
-        Happened::Died(taken, why) => row(taken, json!({ "kind": "died", "why": why })),
-        Happened::Stopping { running } => json!({ "kind": "stopping", "running": running }),
-        Happened::Trouble(_) => return Ok(()),
+        WorkerEvent::Taken(taken) => row(taken, json!({ "kind": "taken", "tries": taken.tries })),
+        WorkerEvent::Progress(taken, progress) => row(taken, json!(progress)),
+        WorkerEvent::Died(taken, why) => row(taken, json!({ "kind": "died", "why": why })),
+        WorkerEvent::Stopping { running } => json!({ "kind": "stopping", "running": running }),
+        WorkerEvent::Trouble(_) => return Ok(()),
     };
     paper.json(&row)
 }
 
-fn row(taken: &Taken, mut row: Value) -> Value {
+fn row(taken: &TakenJob, mut row: Value) -> Value {
     row["session"] = json!(taken.job.session.as_str());
     row["task"] = json!(taken.job.key);
     row
 }
 
-fn tell_person(paper: &mut Paper, now: &str, happened: &Happened<'_>) -> Outcome {
-    if let Happened::Stopping { running } = happened
+fn tell_person(paper: &mut CliOutput, now: &str, happened: &WorkerEvent<'_>) -> OpResult {
+    if let WorkerEvent::Stopping { running } = happened
         && *running > 0
     {
         say(format!("komado: waiting for {running} to come to rest; Ctrl-C again ends them at once"));
@@ -70,19 +70,19 @@ fn tell_person(paper: &mut Paper, now: &str, happened: &Happened<'_>) -> Outcome
 }
 
 /// What is told of it, on one line; `None` when nothing is.
-fn line(now: &str, happened: &Happened<'_>) -> Option<String> {
+fn line(now: &str, happened: &WorkerEvent<'_>) -> Option<String> {
     let (taken, words) = match happened {
-        Happened::Taken(taken) => (taken, format!("Task started: {}{}", taken.job.session, nth(taken))),
-        Happened::Progress(taken, progress) => (taken, words(progress)?),
-        Happened::Died(taken, why) => (taken, format!("died: {why}")),
-        Happened::Stopping { .. } | Happened::Trouble(_) => return None,
+        WorkerEvent::Taken(taken) => (taken, format!("Task started: {}{}", taken.job.session, nth(taken))),
+        WorkerEvent::Progress(taken, progress) => (taken, words(progress)?),
+        WorkerEvent::Died(taken, why) => (taken, format!("died: {why}")),
+        WorkerEvent::Stopping { .. } | WorkerEvent::Trouble(_) => return None,
     };
     let time = now.get(11..19).unwrap_or(now);
     Some(format!("{time} {}  {}", one_line(called(taken)), one_line(&words)))
 }
 
 /// A short name: a task that has no name but its session's is called by the beginning of that.
-fn called(taken: &Taken) -> &str {
+fn called(taken: &TakenJob) -> &str {
     let (key, session) = (taken.job.key.as_str(), taken.job.session.as_str());
     match key.strip_prefix("local:") {
         Some(name) if name == session => session.get(..8).unwrap_or(session),
@@ -91,7 +91,7 @@ fn called(taken: &Taken) -> &str {
     }
 }
 
-fn nth(taken: &Taken) -> String {
+fn nth(taken: &TakenJob) -> String {
     match (taken.tries, &taken.why) {
         (1, _) => String::new(),
         (tries, None) => format!(" (try {tries})"),
@@ -99,29 +99,29 @@ fn nth(taken: &Taken) -> String {
     }
 }
 
-fn words(progress: &Progress) -> Option<String> {
+fn words(progress: &TaskProgress) -> Option<String> {
     Some(match progress {
-        Progress::Begun { model, window, again } => {
+        TaskProgress::Begun { model, window, again } => {
             let how = if *again { "goes on" } else { "begins" };
             format!("{how} with {model}, window {}", number(*window))
         }
-        Progress::Node { .. } => return None,
-        Progress::Turn { turn, tokens, said, calls: 0 } => {
+        TaskProgress::Node { .. } => return None,
+        TaskProgress::Turn { turn, tokens, said, calls: 0 } => {
             format!("turn {turn}  {} tokens  {said}", number(*tokens))
         }
-        Progress::Turn { turn, tokens, calls, .. } => {
+        TaskProgress::Turn { turn, tokens, calls, .. } => {
             format!("turn {turn}  {} tokens  {calls} to call", number(*tokens))
         }
-        Progress::Tool { name, is_error, duration_ms } => {
+        TaskProgress::Tool { name, is_error, duration_ms } => {
             format!("{name}{}  {duration_ms} ms", if *is_error { " went wrong" } else { "" })
         }
-        Progress::Fitted { before, after } => {
+        TaskProgress::Fitted { before, after } => {
             format!("made smaller  {} -> {} tokens", number(*before), number(*after))
         }
-        Progress::Comment { author } => format!("comment by {author}"),
-        Progress::Trouble { why } => format!("trouble: {why}"),
-        Progress::Ended { status, why: Some(why) } => format!("{status}: {why}"),
-        Progress::Ended { status, why: None } => status.clone(),
+        TaskProgress::Comment { author } => format!("comment by {author}"),
+        TaskProgress::Trouble { why } => format!("trouble: {why}"),
+        TaskProgress::Ended { status, why: Some(why) } => format!("{status}: {why}"),
+        TaskProgress::Ended { status, why: None } => status.clone(),
     })
 }
 
@@ -133,7 +133,7 @@ fn one_line(text: &str) -> String {
 
 /// What is in the queue and cannot be taken now.
 #[derive(Default)]
-struct Left {
+struct QueueLeft {
     /// Those that came after the last was taken.
     came: u64,
     /// Those that wait for their pause to be over.
@@ -150,9 +150,9 @@ struct Left {
 
 /// Tells the person why it ends: what still waits and for what, or that there was nothing to do. Nothing where all that
 /// was there was `taken`.
-pub(super) fn tell_waiting(context: &Context, taken: u64) -> Outcome {
+pub(super) fn tell_waiting(context: &OperationContext, taken: u64) -> OpResult {
     let pace = &context.config.agent.pace;
-    let mut left = Left::default();
+    let mut left = QueueLeft::default();
     for queued in context.engine.jobs() {
         left.add(&queued?, pace);
     }
@@ -160,23 +160,23 @@ pub(super) fn tell_waiting(context: &Context, taken: u64) -> Outcome {
     Ok(())
 }
 
-impl Left {
-    fn add(&mut self, queued: &Queued, pace: &Pace) {
+impl QueueLeft {
+    fn add(&mut self, queued: &QueuedJob, pace: &WorkerPace) {
         match &queued.stage {
-            Stage::Waiting if queued.tries == 0 => self.came += 1,
-            Stage::Waiting => {
+            JobStage::Waiting if queued.tries == 0 => self.came += 1,
+            JobStage::Waiting => {
                 self.again += 1;
                 self.pause = self.pause.max(pace.pause_after(queued.tries));
             }
-            Stage::Held(holder) => {
+            JobStage::Held(holder) => {
                 self.held += 1;
                 self.holder = format!("{}@{}", holder.pid, holder.host);
             }
-            Stage::Dead => self.aside += 1,
+            JobStage::Dead => self.aside += 1,
         }
     }
 
-    fn words(&self, pace: &Pace, taken: u64) -> Option<String> {
+    fn words(&self, pace: &WorkerPace, taken: u64) -> Option<String> {
         let mut parts = Vec::new();
         if self.came > 0 {
             parts.push(format!("{} came meanwhile and can be taken now", count(self.came, "task")));
@@ -211,33 +211,34 @@ mod tests {
     use komado_core::SessionId;
     use komado_store::{Holder, Job};
 
-    fn taken() -> Taken {
+    fn taken() -> TakenJob {
         let session = SessionId::new("0d2a").unwrap();
         let (key, body, at) = ("local:窓".to_owned(), "{}".to_owned(), String::new());
         let why = Some("one\n  two \u{1b}[2J".to_owned());
-        Taken { job: Job { session, key, user: None, body, at }, token: 1, tries: 2, why }
+        TakenJob { job: Job { session, key, user: None, body, at }, token: 1, tries: 2, why }
     }
 
     #[test]
     fn a_reason_is_told_whole_on_one_line_and_moves_no_cursor() {
         let (taken, now) = (taken(), "2026-01-15T10:00:00.000000Z");
         let why = format!("{}\n\n\tend\u{1b}[2J", "理由".repeat(200));
-        let told = line(now, &Happened::Died(&taken, &why)).unwrap();
+        let told = line(now, &WorkerEvent::Died(&taken, &why)).unwrap();
         assert_eq!(told, format!("10:00:00 窓  died: {} end\\u001b[2J", "理由".repeat(200)));
-        let told = line(now, &Happened::Taken(&taken)).unwrap();
+        let told = line(now, &WorkerEvent::Taken(&taken)).unwrap();
         assert_eq!(told, "10:00:00 窓  Task started: 0d2a (try 2; before: one two \\u001b[2J)");
     }
 
-    fn queued(stage: Stage, tries: u32) -> Queued {
+    fn queued(stage: JobStage, tries: u32) -> QueuedJob {
         let (session, body, at) = (SessionId::new("s").unwrap(), String::new(), String::new());
         let job = Job { session, key: "k".into(), user: None, body, at };
-        Queued { job, stage, tries, why: None }
+        QueuedJob { job, stage, tries, why: None }
     }
 
-    fn words(left: &[Queued], taken: u64) -> Option<String> {
+    fn words(left: &[QueuedJob], taken: u64) -> Option<String> {
         let second = Duration::from_secs(1);
-        let pace = Pace { tries: 3, hidden: 60 * second, pause: 30 * second, grace: second, poll: second };
-        let mut all = Left::default();
+        let pace =
+            WorkerPace { tries: 3, hidden: 60 * second, pause: 30 * second, grace: second, poll: second };
+        let mut all = QueueLeft::default();
         left.iter().for_each(|queued| all.add(queued, &pace));
         all.words(&pace, taken)
     }
@@ -245,20 +246,21 @@ mod tests {
     #[test]
     fn what_waits_is_told_with_why_and_an_empty_queue_is_told_only_where_nothing_was_done() {
         let holder = Holder { pid: 7, host: "h".into(), program: "p".into(), since: String::new() };
-        let left = [queued(Stage::Waiting, 1), queued(Stage::Waiting, 2), queued(Stage::Held(holder), 1)];
+        let left =
+            [queued(JobStage::Waiting, 1), queued(JobStage::Waiting, 2), queued(JobStage::Held(holder), 1)];
         assert_eq!(
             words(&left, 3).unwrap(),
             "2 tasks wait to be tried again, in 60 s at the latest; 1 task is held by a worker (7@h), and can be taken once \
              it was not heard of for 60 s"
         );
-        let came = [queued(Stage::Waiting, 0), queued(Stage::Waiting, 1)];
+        let came = [queued(JobStage::Waiting, 0), queued(JobStage::Waiting, 1)];
         assert_eq!(
             words(&came, 1).unwrap(),
             "1 task came meanwhile and can be taken now; 1 task waits to be tried again, in 30 s at the latest"
         );
         assert_eq!(words(&[], 0).unwrap(), "nothing is in the queue");
         assert_eq!(words(&[], 1), None);
-        let aside = [queued(Stage::Dead, 3)];
+        let aside = [queued(JobStage::Dead, 3)];
         assert!(words(&aside, 0).unwrap().contains("1 task is laid aside"));
         assert_eq!(words(&aside, 1), None);
     }

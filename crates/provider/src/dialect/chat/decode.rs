@@ -5,13 +5,13 @@
 
 use super::request;
 use crate::dialect::Tell;
-use crate::dialect::json::{Fields, kept, list, number, object, objects, opaque, rest, said, tell, text};
-use crate::event::Event;
-use crate::lines::{LONGEST, Sse};
+use crate::dialect::json::{JsonFields, kept, list, number, object, objects, opaque, rest, said, tell, text};
+use crate::event::ModelEvent;
+use crate::lines::{LONGEST, SseSplitter};
 use komado_core::journal::Usage;
 use komado_core::message::CallKind;
 use komado_core::openai::DIALECT;
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 use serde_json::value::RawValue;
 
 /// The fields of a delta that are understood.
@@ -20,80 +20,80 @@ const KNOWN: [&str; 7] =
 
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
-pub(in crate::dialect) struct Answer {
+pub(in crate::dialect) struct ChatDecoder {
     begun: bool,
     /// True when thoughts came in the field that wants them back.
     marked: bool,
     refusal: String,
-    calls: Calls,
+    calls: ChatCalls,
     usage: Option<Usage>,
     finish: Option<String>,
 }
 
-impl Tell for Answer {
-    type Pieces = Sse;
+impl Tell for ChatDecoder {
+    type Pieces = SseSplitter;
     const GUESSES: bool = true;
 
-    fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(Event)) {
+    fn piece(&mut self, name: &str, data: &str, is_last: bool, each: &mut dyn FnMut(ModelEvent)) {
         let understood = (is_last || name != "error") && self.data(data.trim(), each);
         if !understood && !is_last {
-            each(Event::failed(data));
+            each(ModelEvent::failed(data));
         }
     }
 
-    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
-        let chosen = Object::parse(body)
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(ModelEvent)) {
+        let chosen = RawObject::parse(body)
             .is_ok_and(|object| object.get("error").is_some() || first_choice(&object).is_some());
-        if chosen && self.chunk(body, Given::Whole, each) {
+        if chosen && self.chunk(body, CallForm::Whole, each) {
             self.done(each);
         } else {
-            each(Event::failed(body));
+            each(ModelEvent::failed(body));
         }
         self.finish(each);
     }
 
-    fn overlong(&mut self, each: &mut dyn FnMut(Event)) {
-        each(Event::failed(&format!("the answer is longer than {LONGEST} bytes")));
+    fn overlong(&mut self, each: &mut dyn FnMut(ModelEvent)) {
+        each(ModelEvent::failed(&format!("the answer is longer than {LONGEST} bytes")));
     }
 
     /// Nothing more comes. An answer that never said why it stopped did not finish.
-    fn finish(&mut self, each: &mut dyn FnMut(Event)) {
+    fn finish(&mut self, each: &mut dyn FnMut(ModelEvent)) {
         let refused = !self.refusal.is_empty();
         if refused {
-            let mut fields = Fields::default();
+            let mut fields = JsonFields::default();
             fields.say("refusal", &std::mem::take(&mut self.refusal));
-            tell(kept(&fields, DIALECT).map(Event::Extra), each);
+            tell(kept(&fields, DIALECT).map(ModelEvent::Extra), each);
         }
         if let Some(why) = self.finish.take() {
             self.calls.close(each);
-            each(Event::Finished(self.word(&why, refused)));
+            each(ModelEvent::Finished(self.word(&why, refused)));
         }
     }
 }
 
-impl Answer {
+impl ChatDecoder {
     /// Takes the data of one event in. False when it is nothing known.
-    fn data(&mut self, data: &str, each: &mut dyn FnMut(Event)) -> bool {
+    fn data(&mut self, data: &str, each: &mut dyn FnMut(ModelEvent)) -> bool {
         match data {
             "[DONE]" => self.done(each),
-            _ => return data.is_empty() || self.chunk(data, Given::InPieces, each),
+            _ => return data.is_empty() || self.chunk(data, CallForm::InPieces, each),
         }
         true
     }
 
     /// Takes a chunk in. False when it is no JSON object.
-    fn chunk(&mut self, json: &str, given: Given, each: &mut dyn FnMut(Event)) -> bool {
-        let Ok(chunk) = Object::parse(json) else { return false };
+    fn chunk(&mut self, json: &str, given: CallForm, each: &mut dyn FnMut(ModelEvent)) -> bool {
+        let Ok(chunk) = RawObject::parse(json) else { return false };
         let choice = first_choice(&chunk);
         if is_error(&chunk, choice.as_ref()) {
-            each(Event::failed(json));
+            each(ModelEvent::failed(json));
             return true;
         }
         self.begin(&chunk, choice.is_some(), each);
         self.count(&chunk, choice.as_ref(), each);
         if let Some(choice) = choice {
             let delta = choice.get("delta").or_else(|| choice.get("message"));
-            if let Some(delta) = delta.and_then(|delta| Object::parse(delta.get()).ok()) {
+            if let Some(delta) = delta.and_then(|delta| RawObject::parse(delta.get()).ok()) {
                 self.delta(&delta, given, each);
             }
             self.finish = said(&choice, "finish_reason").or(self.finish.take());
@@ -102,7 +102,7 @@ impl Answer {
     }
 
     /// The server says that this was all.
-    fn done(&mut self, each: &mut dyn FnMut(Event)) {
+    fn done(&mut self, each: &mut dyn FnMut(ModelEvent)) {
         if self.begun && self.finish.is_none() {
             self.finish = Some("stop".into());
         }
@@ -125,78 +125,87 @@ impl Answer {
         }
     }
 
-    fn begin(&mut self, chunk: &Object<'_>, says: bool, each: &mut dyn FnMut(Event)) {
+    fn begin(&mut self, chunk: &RawObject<'_>, says: bool, each: &mut dyn FnMut(ModelEvent)) {
         let (id, model) = (said(chunk, "id"), said(chunk, "model"));
         if !self.begun && (says || id.is_some() || model.is_some()) {
             self.begun = true;
-            each(Event::Begun { id, model });
+            each(ModelEvent::Begun { id, model });
         }
     }
 
     /// Usage stands in the last chunk, in every chunk, or in a corner of the server's own.
-    fn count(&mut self, chunk: &Object<'_>, choice: Option<&Object<'_>>, each: &mut dyn FnMut(Event)) {
-        let at = |object: &Object<'_>| object.get("usage").and_then(|json| read_usage(json.get()));
+    fn count(
+        &mut self,
+        chunk: &RawObject<'_>,
+        choice: Option<&RawObject<'_>>,
+        each: &mut dyn FnMut(ModelEvent),
+    ) {
+        let at = |object: &RawObject<'_>| object.get("usage").and_then(|json| read_usage(json.get()));
         let corner = || object(chunk, "x_groq").as_ref().and_then(at);
         let found = at(chunk).or_else(corner).or_else(|| choice.and_then(at));
         if let Some(usage) = found.filter(|usage| self.usage != Some(*usage)) {
             self.usage = Some(usage);
-            each(Event::Usage(usage));
+            each(ModelEvent::Usage(usage));
         }
     }
 
-    fn delta(&mut self, delta: &Object<'_>, given: Given, each: &mut dyn FnMut(Event)) {
+    fn delta(&mut self, delta: &RawObject<'_>, given: CallForm, each: &mut dyn FnMut(ModelEvent)) {
         self.thoughts(delta, each);
         match delta.get("content").map(RawValue::get) {
             Some(content) if content.starts_with('[') => parts(delta, each),
-            _ => tell(said(delta, "content").map(Event::Text), each),
+            _ => tell(said(delta, "content").map(ModelEvent::Text), each),
         }
         self.refusal.push_str(&text(delta, "refusal").unwrap_or_default());
         list(delta, "tool_calls").into_iter().for_each(|call| self.calls.take(call, given, each));
         if let Some(call) = delta.get("function_call") {
             // The old way: one call, never a second, without an id.
-            self.calls.take(&format!("{{\"index\":0,\"function\":{}}}", call.get()), Given::InPieces, each);
+            self.calls.take(
+                &format!("{{\"index\":0,\"function\":{}}}", call.get()),
+                CallForm::InPieces,
+                each,
+            );
         }
-        tell(kept(&rest(delta, &KNOWN), DIALECT).map(Event::Extra), each);
+        tell(kept(&rest(delta, &KNOWN), DIALECT).map(ModelEvent::Extra), each);
     }
 
-    fn thoughts(&mut self, delta: &Object<'_>, each: &mut dyn FnMut(Event)) {
+    fn thoughts(&mut self, delta: &RawObject<'_>, each: &mut dyn FnMut(ModelEvent)) {
         if let Some(words) = said(delta, request::FIELD) {
-            each(Event::Reasoning(words));
+            each(ModelEvent::Reasoning(words));
             let mark = request::mark().filter(|_| !std::mem::replace(&mut self.marked, true));
-            tell(mark.map(Event::Extra), each);
+            tell(mark.map(ModelEvent::Extra), each);
         } else {
-            tell(said(delta, "reasoning").map(Event::Reasoning), each);
+            tell(said(delta, "reasoning").map(ModelEvent::Reasoning), each);
         }
     }
 }
 
 /// The first choice; others were not asked for.
-fn first_choice<'a>(chunk: &Object<'a>) -> Option<Object<'a>> {
+fn first_choice<'a>(chunk: &RawObject<'a>) -> Option<RawObject<'a>> {
     objects(chunk, "choices").find(|choice| number(choice, "index").unwrap_or(0) == 0)
 }
 
-fn is_error(chunk: &Object<'_>, choice: Option<&Object<'_>>) -> bool {
-    let told = |object: &Object<'_>, key: &str| {
+fn is_error(chunk: &RawObject<'_>, choice: Option<&RawObject<'_>>) -> bool {
+    let told = |object: &RawObject<'_>, key: &str| {
         object.get("error").is_some() || text(object, key).as_deref() == Some("error")
     };
     told(chunk, "object") || choice.is_some_and(|choice| told(choice, "finish_reason"))
 }
 
 /// Content as a list of parts, as Mistral's thinking models send it.
-fn parts(delta: &Object<'_>, each: &mut dyn FnMut(Event)) {
+fn parts(delta: &RawObject<'_>, each: &mut dyn FnMut(ModelEvent)) {
     for json in list(delta, "content") {
-        let Ok(part) = Object::parse(json) else { continue };
+        let Ok(part) = RawObject::parse(json) else { continue };
         let event = match text(&part, "type").as_deref() {
-            Some("text") => said(&part, "text").map(Event::Text),
-            Some("thinking") => thought_within(&part).map(Event::Reasoning),
-            _ => Raw::parse(json).ok().map(|json| Event::Part(opaque(DIALECT, json))),
+            Some("text") => said(&part, "text").map(ModelEvent::Text),
+            Some("thinking") => thought_within(&part).map(ModelEvent::Reasoning),
+            _ => RawJson::parse(json).ok().map(|json| ModelEvent::Part(opaque(DIALECT, json))),
         };
         tell(event, each);
     }
 }
 
 /// What a part thinks: a text, or a list of them.
-fn thought_within(part: &Object<'_>) -> Option<String> {
+fn thought_within(part: &RawObject<'_>) -> Option<String> {
     let pieces = || objects(part, "thinking").filter_map(|piece| text(&piece, "text")).collect();
     said(part, "thinking").or_else(|| Some(pieces()).filter(|words: &String| !words.is_empty()))
 }
@@ -209,7 +218,7 @@ fn thought_within(part: &Object<'_>) -> Option<String> {
 
 /// Whether calls come in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Given {
+pub(super) enum CallForm {
     /// Each element is a piece.
     InPieces,
     /// Each element is a call.
@@ -218,7 +227,7 @@ pub(super) enum Given {
 
 /// The calls of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct ChatCalls {
     slots: Vec<Piece>,
 }
 
@@ -231,23 +240,23 @@ struct Piece {
     name: String,
     kind: CallKind,
     arguments: String,
-    extra: Fields,
+    extra: JsonFields,
     announced: bool,
 }
 
-impl Calls {
+impl ChatCalls {
     /// True when no call was made.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// Takes one element of `tool_calls` in.
-    pub(super) fn take(&mut self, json: &str, given: Given, each: &mut dyn FnMut(Event)) {
-        let Ok(object) = Object::parse(json) else { return };
+    pub(super) fn take(&mut self, json: &str, given: CallForm, each: &mut dyn FnMut(ModelEvent)) {
+        let Ok(object) = RawObject::parse(json) else { return };
         let piece = read_piece(&object);
         let at = match given {
-            Given::InPieces => self.place(&piece),
-            Given::Whole => None,
+            CallForm::InPieces => self.place(&piece),
+            CallForm::Whole => None,
         };
         let index = at.unwrap_or_else(|| {
             self.slots.push(Piece { index: piece.index, kind: piece.kind, ..Piece::default() });
@@ -257,7 +266,7 @@ impl Calls {
     }
 
     /// No more comes: a call that never got all it needs is told as far as it is known.
-    pub(super) fn close(&mut self, each: &mut dyn FnMut(Event)) {
+    pub(super) fn close(&mut self, each: &mut dyn FnMut(ModelEvent)) {
         (0..self.slots.len()).for_each(|index| self.announce(index, each));
     }
 
@@ -280,7 +289,7 @@ impl Calls {
         (!(another && begins)).then_some(at)
     }
 
-    fn add(&mut self, index: usize, piece: Piece, given: Given, each: &mut dyn FnMut(Event)) {
+    fn add(&mut self, index: usize, piece: Piece, given: CallForm, each: &mut dyn FnMut(ModelEvent)) {
         let slot = &mut self.slots[index];
         if slot.id.is_empty() {
             slot.id = piece.id;
@@ -289,33 +298,33 @@ impl Calls {
             slot.name = piece.name;
         }
         slot.arguments.push_str(&piece.arguments);
-        let known = !slot.id.is_empty() || !slot.arguments.is_empty() || given == Given::Whole;
+        let known = !slot.id.is_empty() || !slot.arguments.is_empty() || given == CallForm::Whole;
         let more = !piece.extra.is_empty();
         piece.extra.iter().for_each(|(key, value)| slot.extra.put(key, value));
         if !slot.announced {
-            if known && (!slot.name.is_empty() || given == Given::Whole) {
+            if known && (!slot.name.is_empty() || given == CallForm::Whole) {
                 self.announce(index, each);
             }
             return;
         }
         if !piece.arguments.is_empty() {
-            each(Event::Arguments { index, text: piece.arguments });
+            each(ModelEvent::Arguments { index, text: piece.arguments });
         }
         if more {
             tell_extra(index, slot, each);
         }
     }
 
-    fn announce(&mut self, index: usize, each: &mut dyn FnMut(Event)) {
+    fn announce(&mut self, index: usize, each: &mut dyn FnMut(ModelEvent)) {
         if self.slots[index].announced {
             return;
         }
         let slot = &mut self.slots[index];
         slot.announced = true;
         // One that came without an id gets it where it is kept: only there is it known which are taken.
-        each(Event::Call { index, id: slot.id.clone(), name: slot.name.clone(), kind: slot.kind });
+        each(ModelEvent::Call { index, id: slot.id.clone(), name: slot.name.clone(), kind: slot.kind });
         if !slot.arguments.is_empty() {
-            each(Event::Arguments { index, text: slot.arguments.clone() });
+            each(ModelEvent::Arguments { index, text: slot.arguments.clone() });
         }
         if !slot.extra.is_empty() {
             tell_extra(index, slot, each);
@@ -323,18 +332,18 @@ impl Calls {
     }
 }
 
-fn tell_extra(index: usize, slot: &Piece, each: &mut dyn FnMut(Event)) {
-    if let Ok(json) = Raw::parse(slot.extra.json()) {
-        each(Event::CallExtra { index, json });
+fn tell_extra(index: usize, slot: &Piece, each: &mut dyn FnMut(ModelEvent)) {
+    if let Ok(json) = RawJson::parse(slot.extra.json()) {
+        each(ModelEvent::CallExtra { index, json });
     }
 }
 
-fn read_piece(call: &Object<'_>) -> Piece {
+fn read_piece(call: &RawObject<'_>) -> Piece {
     let custom = call.get("custom").filter(|_| call.get("function").is_none());
     let kind = if custom.is_some() { CallKind::Custom } else { CallKind::Function };
     let (holder, argument) = kind.fields();
-    let inner = object(call, holder).unwrap_or(Object(Vec::new()));
-    let mut extra = Fields::default();
+    let inner = object(call, holder).unwrap_or(RawObject(Vec::new()));
+    let mut extra = JsonFields::default();
     for (key, value) in call.0.iter().filter(|(_, value)| value.get() != "null") {
         if !["index", "id", "type", "function", "custom"].contains(&key.as_ref()) {
             extra.put(key, value.get());
@@ -355,7 +364,7 @@ fn read_piece(call: &Object<'_>) -> Piece {
 }
 
 fn is_whole(arguments: &str) -> bool {
-    Object::parse(arguments).is_ok()
+    RawObject::parse(arguments).is_ok()
 }
 
 // Tokens, as chat completions count them.
@@ -366,7 +375,7 @@ fn is_whole(arguments: &str) -> bool {
 
 /// Reads a `usage` object; `None` when it counts nothing.
 pub(super) fn read_usage(json: &str) -> Option<Usage> {
-    let usage = Object::parse(json).ok()?;
+    let usage = RawObject::parse(json).ok()?;
     let details = object(&usage, "prompt_tokens_details");
     let detail = |key: &str| details.as_ref().and_then(|details| number(details, key));
     let (prompt, completion) = (number(&usage, "prompt_tokens"), number(&usage, "completion_tokens"));

@@ -3,19 +3,19 @@
 //! What has no place in this API (a seal on a thought, parts of other dialects) is left out.
 
 use super::{decode, request};
-use crate::dialect::json::{Fields, array, error_words, own, quoted};
-use crate::dialect::{Encode, Form, Parting, Stamp};
-use crate::event::{Event, Failed, Heard};
-use komado_core::message::{Call, CallKind, Part};
+use crate::dialect::json::{JsonFields, array, error_words, own, quoted};
+use crate::dialect::{Encode, Parting, ResponseForm, ResponseStamp};
+use crate::event::{ModelEvent, ModelResponse, ProviderFailure};
+use komado_core::message::{Call, CallKind, MessagePart};
 use komado_core::openai::DIALECT;
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 
 /// Encodes an answer.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    form: Form,
-    stamp: Stamp,
-    heard: Heard,
+    form: ResponseForm,
+    stamp: ResponseStamp,
+    heard: ModelResponse,
     /// The index of each call in the events, in the order of the wire.
     calls: Vec<(usize, CallKind)>,
     /// True when the first chunk is out.
@@ -29,24 +29,24 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for an answer in `form`.
-    pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
+    pub(in crate::dialect) fn new(form: ResponseForm, stamp: ResponseStamp) -> Self {
         Self { form, stamp, ..Self::default() }
     }
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         let Some(event) = self.parting.told(event) else { return };
         let named = self.named(&event);
         let event = named.as_ref().unwrap_or(&event);
         self.note(event);
         match (self.form, event) {
-            (_, Event::Failed(failed)) => {
+            (_, ModelEvent::Failed(failed)) => {
                 self.failed = true;
                 self.line(&error_body(failed), out);
             }
-            (Form::Whole, _) => self.heard.take(event),
-            (Form::Stream, _) => self.stream(event, out),
+            (ResponseForm::Whole, _) => self.heard.take(event),
+            (ResponseForm::Stream, _) => self.stream(event, out),
         }
     }
 
@@ -55,8 +55,8 @@ impl Encode for Encoder {
             return;
         }
         match self.form {
-            Form::Whole => self.line(&self.whole(), out),
-            Form::Stream => {
+            ResponseForm::Whole => self.line(&self.whole(), out),
+            ResponseForm::Stream => {
                 if let Some(usage) = self.heard.usage.filter(|_| self.stamp.usage) {
                     self.line(&self.frame(".chunk", "", Some(decode::write_usage(&usage))), out);
                 }
@@ -68,18 +68,20 @@ impl Encode for Encoder {
 
 impl Encoder {
     /// A call that came without an id, with one: a client pairs by it.
-    fn named(&mut self, event: &Event) -> Option<Event> {
-        let Event::Call { index, id, name, kind } = event else { return None };
+    fn named(&mut self, event: &ModelEvent) -> Option<ModelEvent> {
+        let ModelEvent::Call { index, id, name, kind } = event else { return None };
         self.made += 1;
         let id = if id.is_empty() { format!("call_{}", self.made - 1) } else { return None };
-        Some(Event::Call { index: *index, id, name: name.clone(), kind: *kind })
+        Some(ModelEvent::Call { index: *index, id, name: name.clone(), kind: *kind })
     }
 
     /// Remembers what later bytes depend on.
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, event: &ModelEvent) {
         match event {
-            Event::Begun { .. } | Event::Usage(_) if self.form == Form::Stream => self.heard.take(event),
-            Event::Extra(extra) => {
+            ModelEvent::Begun { .. } | ModelEvent::Usage(_) if self.form == ResponseForm::Stream => {
+                self.heard.take(event)
+            }
+            ModelEvent::Extra(extra) => {
                 self.refused |= own(Some(extra), DIALECT).is_some_and(|f| f.get("refusal").is_some())
             }
             _ => {}
@@ -88,8 +90,8 @@ impl Encoder {
 
     fn line(&self, json: &str, out: &mut Vec<u8>) {
         match self.form {
-            Form::Whole => out.extend_from_slice(json.as_bytes()),
-            Form::Stream => out.extend_from_slice(format!("data: {json}\n\n").as_bytes()),
+            ResponseForm::Whole => out.extend_from_slice(json.as_bytes()),
+            ResponseForm::Stream => out.extend_from_slice(format!("data: {json}\n\n").as_bytes()),
         }
     }
 
@@ -105,23 +107,23 @@ impl Encoder {
         )
     }
 
-    fn chunk(&self, delta: &Fields, finish: Option<&str>, out: &mut Vec<u8>) {
+    fn chunk(&self, delta: &JsonFields, finish: Option<&str>, out: &mut Vec<u8>) {
         let choice = choice("delta", delta, finish);
         self.line(&self.frame(".chunk", &choice, self.stamp.usage.then(|| "null".into())), out);
     }
 
-    fn stream(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn stream(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         let (delta, finish) = match event {
-            Event::Finished(why) => (Fields::default(), Some(self.word(why))),
+            ModelEvent::Finished(why) => (JsonFields::default(), Some(self.word(why))),
             // The first chunk says who speaks; everything else waits for it.
-            Event::Begun { .. } => (Fields::default(), None),
+            ModelEvent::Begun { .. } => (JsonFields::default(), None),
             _ => match self.delta(event) {
                 Some(delta) => (delta, None),
                 None => return,
             },
         };
         if !std::mem::replace(&mut self.begun, true) {
-            let mut first = Fields::default();
+            let mut first = JsonFields::default();
             first.say("role", "assistant");
             first.say("content", "");
             self.chunk(&first, None, out);
@@ -132,35 +134,35 @@ impl Encoder {
     }
 
     /// What one event changes; `None` when this API has no word for it.
-    fn delta(&mut self, event: &Event) -> Option<Fields> {
-        let mut delta = Fields::default();
+    fn delta(&mut self, event: &ModelEvent) -> Option<JsonFields> {
+        let mut delta = JsonFields::default();
         match event {
-            Event::Text(text) => delta.say("content", text),
-            Event::Reasoning(text) => delta.say(request::FIELD, text),
-            Event::Part(part) if part.dialect == DIALECT => {
+            ModelEvent::Text(text) => delta.say("content", text),
+            ModelEvent::Reasoning(text) => delta.say(request::FIELD, text),
+            ModelEvent::Part(part) if part.dialect == DIALECT => {
                 delta.put("content", format!("[{}]", part.json.get()));
             }
-            Event::Extra(extra) => {
+            ModelEvent::Extra(extra) => {
                 // Thoughts were told as they came; what is left of them here is where they stood.
                 delta = own(Some(extra), DIALECT)?;
                 delta.take(request::FIELD);
             }
-            Event::Call { index, id, name, kind } => {
+            ModelEvent::Call { index, id, name, kind } => {
                 self.calls.push((*index, *kind));
                 let at = self.calls.len() - 1;
-                let mut call = Fields::default();
+                let mut call = JsonFields::default();
                 call.put("index", at.to_string());
                 put_call(&mut call, id, name, "", *kind);
                 delta.put("tool_calls", format!("[{}]", call.json()));
             }
-            Event::Arguments { index, text } => {
+            ModelEvent::Arguments { index, text } => {
                 let (at, kind) = self.place(*index)?;
                 let ((holder, argument), text) = (kind.fields(), quoted(text));
                 let call = format!("[{{\"index\":{at},\"{holder}\":{{\"{argument}\":{text}}}}}]");
                 delta.put("tool_calls", call);
             }
-            Event::CallExtra { index, json } => {
-                let mut call = Fields::default();
+            ModelEvent::CallExtra { index, json } => {
+                let mut call = JsonFields::default();
                 call.put("index", self.place(*index)?.0.to_string());
                 call.put_all(json.get());
                 delta.put("tool_calls", format!("[{}]", call.json()));
@@ -190,10 +192,10 @@ impl Encoder {
         self.frame("", &choice, self.heard.usage.as_ref().map(decode::write_usage))
     }
 
-    fn message(&self) -> Fields {
+    fn message(&self) -> JsonFields {
         let heard = self.heard.message();
         let parts = heard.as_ref().map_or(&[][..], |message| &message.parts);
-        let mut message = Fields::default();
+        let mut message = JsonFields::default();
         message.say("role", "assistant");
         message.put("content", content(parts));
         message.put("refusal", "null");
@@ -211,42 +213,42 @@ impl Encoder {
 }
 
 /// A choice that says `said` under `key`.
-fn choice(key: &str, said: &Fields, finish: Option<&str>) -> String {
+fn choice(key: &str, said: &JsonFields, finish: Option<&str>) -> String {
     let (said, finish) = (said.json(), finish.map_or_else(|| "null".into(), quoted));
     format!("{{\"index\":0,\"{key}\":{said},\"logprobs\":null,\"finish_reason\":{finish}}}")
 }
 
 /// All words as one text, which is what clients expect; a list only where there are parts that are no words.
-fn content(parts: &[Part]) -> String {
-    let odd = |part: &Part| matches!(part, Part::Opaque(opaque) if opaque.dialect == DIALECT);
+fn content(parts: &[MessagePart]) -> String {
+    let odd = |part: &MessagePart| matches!(part, MessagePart::Opaque(opaque) if opaque.dialect == DIALECT);
     if parts.iter().any(odd) {
         let shown: Vec<String> = parts.iter().filter_map(content_part).collect();
         return format!("[{}]", shown.join(","));
     }
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.as_str()),
+        MessagePart::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
     texts.map(str::to_owned).reduce(|all, text| all + &text).map_or_else(|| "null".into(), |all| quoted(&all))
 }
 
-fn content_part(part: &Part) -> Option<String> {
+fn content_part(part: &MessagePart) -> Option<String> {
     match part {
-        Part::Text { text, .. } => Some(format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))),
-        Part::Opaque(opaque) if opaque.dialect == DIALECT => Some(opaque.json.get().to_owned()),
+        MessagePart::Text { text, .. } => Some(format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))),
+        MessagePart::Opaque(opaque) if opaque.dialect == DIALECT => Some(opaque.json.get().to_owned()),
         _ => None,
     }
 }
 
-fn call(part: &Part) -> Option<String> {
-    let Part::Call(Call { id, name, arguments, kind, extra }) = part else { return None };
-    let mut call = Fields::default();
+fn call(part: &MessagePart) -> Option<String> {
+    let MessagePart::Call(Call { id, name, arguments, kind, extra }) = part else { return None };
+    let mut call = JsonFields::default();
     put_call(&mut call, id, name, arguments, *kind);
     extra.iter().for_each(|extra| call.put_all(extra.get()));
     Some(call.json())
 }
 
-fn put_call(call: &mut Fields, id: &str, name: &str, arguments: &str, kind: CallKind) {
+fn put_call(call: &mut JsonFields, id: &str, name: &str, arguments: &str, kind: CallKind) {
     let ((holder, argument), name, arguments) = (kind.fields(), quoted(name), quoted(arguments));
     call.say("id", id);
     call.say("type", holder);
@@ -256,11 +258,11 @@ fn put_call(call: &mut Fields, id: &str, name: &str, arguments: &str, kind: Call
 // An error in place of an answer, in the form that clients of chat completions look for.
 
 /// The error as one JSON object on one line. One that has the right form goes on as it came.
-fn error_body(failed: &Failed) -> String {
-    let object = Object::parse(&failed.body).ok();
+fn error_body(failed: &ProviderFailure) -> String {
+    let object = RawObject::parse(&failed.body).ok();
     let error = object.as_ref().and_then(|object| object.get("error"));
     if error.is_some_and(|error| error.get().starts_with('{'))
-        && let Ok(raw) = Raw::parse(failed.body.trim())
+        && let Ok(raw) = RawJson::parse(failed.body.trim())
     {
         return raw.get().to_owned();
     }
@@ -284,7 +286,7 @@ mod tests {
             "長すぎる\n",
         ] {
             assert_eq!(error_words(body), "長すぎる");
-            let written = error_body(&Failed { status: 200, body: body.into() });
+            let written = error_body(&ProviderFailure { status: 200, body: body.into() });
             assert_eq!(error_words(&written), "長すぎる");
             assert!(!written.contains('\n'));
         }

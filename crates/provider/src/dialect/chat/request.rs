@@ -3,12 +3,12 @@
 //! Everything that may change from one request of a conversation to the next stands behind the messages, so that the
 //! next request is this one's bytes and more, and the provider's cache knows them.
 
-use crate::dialect::json::{Fields, field, kept, list, own, parsed, quoted, text};
-use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
+use crate::dialect::json::{JsonFields, field, kept, list, own, parsed, quoted, text};
+use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, Message, Opaque, Part, Role};
-use komado_core::openai::{self, BadMessage, Blobs, DIALECT};
-use komado_core::raw::{self, Object, Raw};
+use komado_core::message::{Call, CallKind, Message, MessagePart, Opaque, Role};
+use komado_core::openai::{self, BadMessage, BlobReader, DIALECT};
+use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub struct Writer {
 
 impl Writer {
     /// Writes what stands before the messages of the conversation.
-    pub(in crate::dialect) fn begin(ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Self> {
+    pub(in crate::dialect) fn begin(ask: &ModelRequest<'_>, out: &mut dyn Write) -> io::Result<Self> {
         write!(out, "{{\"model\":{},\"messages\":[", quoted(ask.model))?;
         if let Some(system) = &ask.setup.system {
             write!(out, "{{\"role\":\"system\",\"content\":{}}}", quoted(system))?;
@@ -72,7 +72,12 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    fn message(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if let Some(text) = plain(message).filter(|_| self.joins) {
             return self.join(text, out);
         }
@@ -93,7 +98,7 @@ impl WriteRequest for Writer {
 /// The words of a user's message that is nothing else.
 fn plain(message: &Message) -> Option<&str> {
     match message.parts.as_slice() {
-        [Part::Text { text, extra: None }]
+        [MessagePart::Text { text, extra: None }]
             if message.role == Role::User && message.name.is_none() && message.extra.is_none() =>
         {
             Some(text)
@@ -103,9 +108,9 @@ fn plain(message: &Message) -> Option<&str> {
 }
 
 /// What stands behind the messages, with a comma before each field.
-fn tail(ask: &Ask<'_>) -> String {
+fn tail(ask: &ModelRequest<'_>) -> String {
     let given = tools::params(ask.setup, Dialect::Chat, &[]);
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     if let Some(tools) = tools::tools(ask.setup, Dialect::Chat) {
         fields.put("tools", tools);
     }
@@ -113,7 +118,7 @@ fn tail(ask: &Ask<'_>) -> String {
         fields.suggest(key, value);
     }
     write_limit(ask, &given, &mut fields);
-    if ask.tools == Tools::NamedOnly && has_tools(&fields) {
+    if ask.tools == ToolUse::NamedOnly && has_tools(&fields) {
         fields.take("tool_choice");
         fields.say("tool_choice", "none");
     }
@@ -121,7 +126,7 @@ fn tail(ask: &Ask<'_>) -> String {
         fields.put("stream", "true");
         // Those who refuse the question tell the usage without being asked.
         if !ask.is_strict {
-            let mut options = Fields::of(given.get("stream_options").unwrap_or_default());
+            let mut options = JsonFields::of(given.get("stream_options").unwrap_or_default());
             options.put("include_usage", "true");
             fields.put("stream_options", options.json());
         }
@@ -131,7 +136,7 @@ fn tail(ask: &Ask<'_>) -> String {
 
 /// Newer models of OpenAI refuse the old name, other servers do not know the new one: the client knows which, or the
 /// model's name tells.
-fn write_limit(ask: &Ask<'_>, given: &Fields, fields: &mut Fields) {
+fn write_limit(ask: &ModelRequest<'_>, given: &JsonFields, fields: &mut JsonFields) {
     let is_new = given.get("max_completion_tokens").is_some()
         || given.get("max_tokens").is_none() && refuses_max_tokens(ask.model);
     let key = if is_new { "max_completion_tokens" } else { "max_tokens" };
@@ -152,7 +157,7 @@ fn refuses_max_tokens(model: &str) -> bool {
             .is_some_and(|rest| version(rest).is_ok_and(|major| (5..35).contains(&major)))
 }
 
-fn has_tools(fields: &Fields) -> bool {
+fn has_tools(fields: &JsonFields) -> bool {
     let tools = fields.get("tools").unwrap_or_default();
     tools.trim().strip_prefix('[').is_some_and(|rest| !rest.trim_start().starts_with(']'))
 }
@@ -163,14 +168,14 @@ fn has_tools(fields: &Fields) -> bool {
 const KNOWN: [&str; 6] = ["model", "messages", "tools", "stream", "functions", "function_call"];
 
 /// Reads a request.
-pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+pub(in crate::dialect) fn read(body: &str) -> Result<ParsedRequest, BadRequest> {
     let object = parsed(body, "body")?;
     let model: Option<String> = field(&object, "", "model")?;
     let model = model.ok_or_else(|| BadRequest::new("model", "is missing; name the model to ask"))?;
     let raws: Option<Vec<&RawValue>> = field(&object, "", "messages")?;
     let raws = raws.ok_or_else(|| BadRequest::new("messages", "is missing; give a list of messages"))?;
     let texts: Vec<&str> = raws.iter().map(|raw| raw.get()).collect();
-    let mut messages = read_texts(&texts, Pairing::default())?;
+    let mut messages = read_texts(&texts, ChatPairing::default())?;
     raw::check(body).map_err(|why| BadRequest::new("body", why))?;
     let setup = Setup {
         system: leading_system(&mut messages),
@@ -183,20 +188,20 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
         most => most,
     };
     let stream = field(&object, "", "stream")?.unwrap_or(false);
-    Ok(Asked { model, setup, messages, max_tokens, stream })
+    Ok(ParsedRequest { model, setup, messages, max_tokens, stream })
 }
 
 /// A limit below zero is some servers' word for none.
-fn limit(object: &Object<'_>, key: &str) -> Result<Option<u64>, BadRequest> {
+fn limit(object: &RawObject<'_>, key: &str) -> Result<Option<u64>, BadRequest> {
     Ok(field::<i64>(object, "", key)?.and_then(|most| u64::try_from(most).ok()))
 }
 
 /// Reads messages that follow on others, of whose calls `open` wait for an answer.
 pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Result<Read, BadRequest> {
-    Ok(Read::one_by_one(read_texts(elements, Pairing::after(open))?))
+    Ok(Read::one_by_one(read_texts(elements, ChatPairing::after(open))?))
 }
 
-fn read_texts(texts: &[&str], mut pairing: Pairing) -> Result<Vec<Message>, BadRequest> {
+fn read_texts(texts: &[&str], mut pairing: ChatPairing) -> Result<Vec<Message>, BadRequest> {
     let mut messages = Vec::with_capacity(texts.len());
     for (i, text) in texts.iter().enumerate() {
         let read = pairing.read(text).unwrap_or_else(|| openai::read(text));
@@ -210,7 +215,7 @@ fn read_texts(texts: &[&str], mut pairing: Pairing) -> Result<Vec<Message>, BadR
 
 /// Which element of a message is at fault, when it is one that can be tried alone.
 fn inside(text: &str) -> Option<(String, String)> {
-    let object = Object::parse(text).ok()?;
+    let object = RawObject::parse(text).ok()?;
     for key in ["tool_calls", "content"] {
         for (i, element) in list(&object, key).iter().enumerate() {
             let alone = format!("{{\"role\":\"assistant\",\"{key}\":[{element}]}}");
@@ -229,29 +234,29 @@ pub(in crate::dialect) fn leading_system(messages: &mut Vec<Message>) -> Option<
     if first.name.is_some() || first.extra.is_some() {
         return None;
     }
-    let [Part::Text { text, extra: None }] = first.parts.as_slice() else { return None };
+    let [MessagePart::Text { text, extra: None }] = first.parts.as_slice() else { return None };
     let text = text.clone();
     messages.remove(0);
     Some(text)
 }
 
-fn read_tools(object: &Object<'_>) -> Result<Option<Raw>, BadRequest> {
+fn read_tools(object: &RawObject<'_>) -> Result<Option<RawJson>, BadRequest> {
     let tools: Option<Vec<&RawValue>> = field(object, "", "tools")?;
     let functions: Option<Vec<&RawValue>> = field(object, "", "functions")?;
     let json = match (tools, functions) {
         (None, None) => return Ok(None),
-        (Some(_), None) => return Ok(object.get("tools").map(Raw::from_value)),
+        (Some(_), None) => return Ok(object.get("tools").map(RawJson::from_value)),
         (tools, Some(functions)) => with_functions(&functions, &tools.unwrap_or_default()),
     };
-    Raw::parse(json).map(Some).map_err(|e| BadRequest::new("tools", e))
+    RawJson::parse(json).map(Some).map_err(|e| BadRequest::new("tools", e))
 }
 
-fn read_params(object: &Object<'_>) -> Option<Raw> {
+fn read_params(object: &RawObject<'_>) -> Option<RawJson> {
     let rest = object.rest(&KNOWN);
     let Some(old) = object.get("function_call") else { return rest };
-    let mut fields = Fields::of(rest.as_ref().map_or("{}", Raw::get));
+    let mut fields = JsonFields::of(rest.as_ref().map_or("{}", RawJson::get));
     fields.suggest("tool_choice", &choice(old.get()));
-    Raw::parse(fields.json()).ok()
+    RawJson::parse(fields.json()).ok()
 }
 
 // Functions, as chat completions had them before there were tools.
@@ -261,12 +266,12 @@ fn read_params(object: &Object<'_>) -> Option<Raw> {
 
 /// Pairs old calls with old results, in the order of the messages.
 #[derive(Debug, Default)]
-pub(super) struct Pairing {
+pub(super) struct ChatPairing {
     made: usize,
     open: Option<String>,
 }
 
-impl Pairing {
+impl ChatPairing {
     /// Goes on where the calls `open` wait; the last one is who is answered.
     pub(super) fn after(open: &[Call]) -> Self {
         Self { made: 0, open: open.last().map(|call| call.id.clone()) }
@@ -274,7 +279,7 @@ impl Pairing {
 
     /// Reads a message of the old form; `None` when it is not one.
     pub(super) fn read(&mut self, text: &str) -> Option<Result<Message, BadMessage>> {
-        let object = Object::parse(text).ok()?;
+        let object = RawObject::parse(text).ok()?;
         let role = object.read::<String>("role").ok()??;
         match (role.as_str(), object.get("function_call")) {
             ("assistant", Some(call)) => Some(self.call(text, &object, call.get())),
@@ -283,19 +288,19 @@ impl Pairing {
         }
     }
 
-    fn call(&mut self, text: &str, object: &Object<'_>, call: &str) -> Result<Message, BadMessage> {
-        let mut rest = Fields::of(text);
+    fn call(&mut self, text: &str, object: &RawObject<'_>, call: &str) -> Result<Message, BadMessage> {
+        let mut rest = JsonFields::of(text);
         rest.take("function_call");
         let mut message = openai::read(&rest.json())?;
         if object.get("content").is_none() && message.calls().next().is_none() {
             message.parts.clear();
         }
-        let call = Object::parse(call).map_err(|e| BadMessage::Shape(format!("`function_call`: {e}")))?;
+        let call = RawObject::parse(call).map_err(|e| BadMessage::Shape(format!("`function_call`: {e}")))?;
         let name: Option<String> = call.read("name")?;
         let id = format!("call_{}", self.made);
         self.made += 1;
         self.open = Some(id.clone());
-        message.parts.push(Part::Call(Call {
+        message.parts.push(MessagePart::Call(Call {
             id,
             name: name.ok_or_else(|| BadMessage::Shape("`function_call` has no name".into()))?,
             arguments: call.read("arguments")?.unwrap_or_default(),
@@ -306,7 +311,7 @@ impl Pairing {
     }
 
     fn result(&mut self, text: &str) -> Result<Message, BadMessage> {
-        let mut fields = Fields::of(text);
+        let mut fields = JsonFields::of(text);
         fields.say("role", "tool");
         fields.say("tool_call_id", &self.open.take().unwrap_or_default());
         openai::read(&fields.json())
@@ -315,7 +320,7 @@ impl Pairing {
 
 /// Marks a message that its client wrote in the old form, to be written in it again.
 pub(in crate::dialect) fn as_told(message: &mut Message, json: &str) {
-    let Ok(object) = Object::parse(json) else { return };
+    let Ok(object) = RawObject::parse(json) else { return };
     let role = text(&object, "role");
     let is_old = role.as_deref() == Some("function") || object.get("function_call").is_some();
     if let Some(role) = role.filter(|_| is_old) {
@@ -327,12 +332,12 @@ pub(in crate::dialect) fn as_told(message: &mut Message, json: &str) {
 
 /// A message of today's form in the old one, where it is marked so; `None` where it is not. Only the old form has one
 /// call, and an answer without an id.
-pub(super) fn written(message: &Message, blobs: &mut dyn Blobs) -> io::Result<Option<String>> {
+pub(super) fn written(message: &Message, blobs: &mut dyn BlobReader) -> io::Result<Option<String>> {
     let Some(mut extra) = own(message.extra.as_ref(), openai::DIALECT) else { return Ok(None) };
     let Some(role) = extra.take("role") else { return Ok(None) };
     let mut out = Vec::new();
     openai::write(&Message { extra: kept(&extra, openai::DIALECT), ..message.clone() }, blobs, &mut out)?;
-    let mut fields = Fields::of(&String::from_utf8_lossy(&out));
+    let mut fields = JsonFields::of(&String::from_utf8_lossy(&out));
     fields.put("role", role);
     fields.take("tool_call_id");
     fields.take("tool_calls");
@@ -359,8 +364,8 @@ fn wrapped(function: &str) -> String {
 
 /// The parameter `function_call` as today's `tool_choice`.
 pub(super) fn choice(json: &str) -> String {
-    let Ok(object) = Object::parse(json) else { return json.to_owned() };
-    wrapped(object.rest(&[]).as_ref().map_or("{}", Raw::get))
+    let Ok(object) = RawObject::parse(json) else { return json.to_owned() };
+    wrapped(object.rest(&[]).as_ref().map_or("{}", RawJson::get))
 }
 
 // Where a model's thoughts stand in a chat message.
@@ -374,7 +379,7 @@ pub(super) const FIELD: &str = "reasoning_content";
 
 /// The mark of a message whose thoughts go back in [`FIELD`].
 pub(super) fn mark() -> Option<Opaque> {
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     fields.put(FIELD, "null");
     kept(&fields, DIALECT)
 }
@@ -409,16 +414,16 @@ pub(super) fn parted(mut message: Message) -> Message {
     if let Some(text) = words.filter(|words| !words.is_empty()) {
         fields.put(FIELD, "null");
         message.extra = kept(&fields, DIALECT);
-        message.parts.insert(0, Part::Reasoning { text, signature: None });
+        message.parts.insert(0, MessagePart::Reasoning { text, signature: None });
     }
     message
 }
 
 /// All thoughts among `parts`.
-pub(in crate::dialect) fn thoughts(parts: &[Part]) -> Option<String> {
+pub(in crate::dialect) fn thoughts(parts: &[MessagePart]) -> Option<String> {
     let mut all: Option<String> = None;
     for part in parts {
-        if let Part::Reasoning { text, .. } = part {
+        if let MessagePart::Reasoning { text, .. } = part {
             all.get_or_insert_default().push_str(text);
         }
     }

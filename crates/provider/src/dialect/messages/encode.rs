@@ -7,19 +7,19 @@
 use super::NAME;
 use super::request::{self, input};
 use crate::dialect::json::{call_fields, complaint, frame, inner, list, object, of, quoted, text};
-use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed, Heard};
+use crate::dialect::{Encode, ResponseForm, ResponseStamp};
+use crate::event::{ModelEvent, ModelResponse, ProviderFailure};
 use komado_core::journal::Usage;
-use komado_core::message::{Call, CallKind, Opaque, Part};
-use komado_core::raw::{Object, Raw};
+use komado_core::message::{Call, CallKind, MessagePart, Opaque};
+use komado_core::raw::{RawJson, RawObject};
 
 /// An answer being written.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    form: Form,
-    stamp: Stamp,
+    form: ResponseForm,
+    stamp: ResponseStamp,
     /// What was said; the whole of it only for the form that comes in one piece.
-    heard: Heard,
+    heard: ModelResponse,
     begun: bool,
     /// The next block's index.
     next: usize,
@@ -58,7 +58,7 @@ impl OpenCall {
 
     /// True when no more arguments can come.
     fn is_whole(&self) -> bool {
-        self.flows() && Object::parse(&self.call.arguments).is_ok()
+        self.flows() && RawObject::parse(&self.call.arguments).is_ok()
     }
 
     fn stop(&self, out: &mut Vec<u8>) {
@@ -71,7 +71,7 @@ impl OpenCall {
 }
 
 impl Encoder {
-    pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
+    pub(in crate::dialect) fn new(form: ResponseForm, stamp: ResponseStamp) -> Self {
         Self { form, stamp, ..Self::default() }
     }
 
@@ -206,39 +206,45 @@ impl Encoder {
         self.settle(out);
     }
 
-    fn stream(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn stream(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         match event {
-            Event::Begun { .. } | Event::Usage(_) | Event::Finished(_) => self.heard.take(event),
-            Event::Failed(failed) => return frame("error", &error(failed), out),
+            ModelEvent::Begun { .. } | ModelEvent::Usage(_) | ModelEvent::Finished(_) => {
+                self.heard.take(event)
+            }
+            ModelEvent::Failed(failed) => return frame("error", &error(failed), out),
             _ => {}
         }
         // A usage that comes early is told at the beginning.
-        if matches!(event, Event::Begun { .. }) || matches!(event, Event::Usage(_)) && self.heard.id.is_none()
+        if matches!(event, ModelEvent::Begun { .. })
+            || matches!(event, ModelEvent::Usage(_)) && self.heard.id.is_none()
         {
             return;
         }
         self.begin(out);
         match event {
-            Event::Text(text) => self.text(text, out),
-            Event::Reasoning(text) => self.thinking(text, "", out),
-            Event::Signature(seal) => self.thinking("", seal, out),
-            Event::Call { index, id, name, kind } => self.call(*index, (id, name), *kind, out),
-            Event::Arguments { index, text } => self.arguments(*index, text, out),
-            Event::CallExtra { index, json } => {
+            ModelEvent::Text(text) => self.text(text, out),
+            ModelEvent::Reasoning(text) => self.thinking(text, "", out),
+            ModelEvent::Signature(seal) => self.thinking("", seal, out),
+            ModelEvent::Call { index, id, name, kind } => self.call(*index, (id, name), *kind, out),
+            ModelEvent::Arguments { index, text } => self.arguments(*index, text, out),
+            ModelEvent::CallExtra { index, json } => {
                 if let Some(open) = self.calls.iter_mut().rev().find(|open| open.index == *index) {
                     open.call.extra = Some(json.clone());
                 }
             }
-            Event::Part(part) => {
+            ModelEvent::Part(part) => {
                 if let Some(json) = of(Some(part), NAME) {
                     self.settle(out);
                     let index = self.start(json, out);
                     stop(index, out);
                 }
             }
-            Event::PartDone(extra) => self.part_done(extra.as_ref(), out),
-            Event::Finished(_) => self.close_all(out),
-            Event::Begun { .. } | Event::Extra(_) | Event::Usage(_) | Event::Failed(_) => {}
+            ModelEvent::PartDone(extra) => self.part_done(extra.as_ref(), out),
+            ModelEvent::Finished(_) => self.close_all(out),
+            ModelEvent::Begun { .. }
+            | ModelEvent::Extra(_)
+            | ModelEvent::Usage(_)
+            | ModelEvent::Failed(_) => {}
         }
     }
 
@@ -265,22 +271,22 @@ impl Encoder {
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let again = matches!(event, Event::Begun { .. }) && std::mem::replace(&mut self.told, true);
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
+        let again = matches!(event, ModelEvent::Begun { .. }) && std::mem::replace(&mut self.told, true);
         match (self.form, event) {
-            (Form::Stream, _) if again => self.close_all(out),
-            (Form::Stream, _) => self.stream(event, out),
-            (Form::Whole, _) if again => self.heard.take(&Event::PartDone(None)),
-            (Form::Whole, Event::Call { index, id, name, kind }) => {
+            (ResponseForm::Stream, _) if again => self.close_all(out),
+            (ResponseForm::Stream, _) => self.stream(event, out),
+            (ResponseForm::Whole, _) if again => self.heard.take(&ModelEvent::PartDone(None)),
+            (ResponseForm::Whole, ModelEvent::Call { index, id, name, kind }) => {
                 let (index, id, name, kind) = (*index, self.id(id), name.clone(), *kind);
-                self.heard.take(&Event::Call { index, id, name, kind });
+                self.heard.take(&ModelEvent::Call { index, id, name, kind });
             }
-            (Form::Whole, _) => self.heard.take(event),
+            (ResponseForm::Whole, _) => self.heard.take(event),
         }
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        if self.form == Form::Whole {
+        if self.form == ResponseForm::Whole {
             return self.whole(out);
         }
         self.begin(out);
@@ -322,31 +328,31 @@ fn call_block(call: &Call) -> String {
 }
 
 /// A part as it stands in a whole answer; unlike in a request, a thought need not be signed.
-fn whole_block(part: &Part) -> Option<String> {
+fn whole_block(part: &MessagePart) -> Option<String> {
     let mut block = Vec::new();
     let written = match part {
-        Part::Text { text, .. } if text.is_empty() => return None,
-        Part::Text { text, extra } => request::write_text(text, extra.as_ref(), &mut block),
-        Part::Reasoning { text, signature } => {
+        MessagePart::Text { text, .. } if text.is_empty() => return None,
+        MessagePart::Text { text, extra } => request::write_text(text, extra.as_ref(), &mut block),
+        MessagePart::Reasoning { text, signature } => {
             request::write_thinking(text, signature.as_deref().unwrap_or_default(), &mut block)
         }
-        Part::Call(call) => request::write_call(call, &mut block),
-        Part::Opaque(opaque) => return of(Some(opaque), NAME).map(str::to_owned),
-        Part::Image { .. } | Part::Result(_) => return None,
+        MessagePart::Call(call) => request::write_call(call, &mut block),
+        MessagePart::Opaque(opaque) => return of(Some(opaque), NAME).map(str::to_owned),
+        MessagePart::Image { .. } | MessagePart::Result(_) => return None,
     };
     written.ok().and_then(|()| String::from_utf8(block).ok())
 }
 
 fn citations(extra: &str) -> Vec<&str> {
-    Object::parse(extra).map(|extra| list(&extra, "citations")).unwrap_or_default()
+    RawObject::parse(extra).map(|extra| list(&extra, "citations")).unwrap_or_default()
 }
 
 /// An error as this API words it; its own are handed on as they came.
-fn error(failed: &Failed) -> String {
-    let own = Object::parse(&failed.body).is_ok_and(|body| {
+fn error(failed: &ProviderFailure) -> String {
+    let own = RawObject::parse(&failed.body).is_ok_and(|body| {
         text(&body, "type").as_deref() == Some("error") && object(&body, "error").is_some()
     });
-    match Raw::parse(failed.body.as_str()) {
+    match RawJson::parse(failed.body.as_str()) {
         Ok(body) if own => body.get().to_owned(),
         _ => {
             let words = quoted(&complaint(&failed.body).1);

@@ -3,14 +3,14 @@
 use super::NAME;
 use super::system::{self, System};
 use crate::dialect::json::{
-    self, Fields, call_extra, call_fields, field, inner, kept, number, object, of, opaque, parsed, quoted,
-    rest, said, splice, text, write_string,
+    self, JsonFields, call_extra, call_fields, field, inner, kept, number, object, of, opaque, parsed,
+    quoted, rest, said, splice, text, write_string,
 };
-use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
+use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
-use komado_core::openai::Blobs;
-use komado_core::raw::{self, Object, Raw};
+use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
+use komado_core::openai::BlobReader;
+use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -41,7 +41,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(in crate::dialect) fn begin(ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Self> {
+    pub(in crate::dialect) fn begin(ask: &ModelRequest<'_>, out: &mut dyn Write) -> io::Result<Self> {
         write!(out, "{{\"model\":{}", quoted(ask.model))?;
         let tools = tools::tools(ask.setup, Dialect::Messages);
         if let Some(tools) = &tools {
@@ -117,7 +117,12 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    fn message(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let instructs = matches!(message.role, Role::System | Role::Developer);
         let leads = instructs && !self.begun;
         // In a prompt that is one text there is no place for a mark.
@@ -132,7 +137,7 @@ impl WriteRequest for Writer {
             self.next_block(wire, Some(message), out)?;
             silent = false;
             match part {
-                Part::Text { text, extra } if instructs && wire == Role::User => {
+                MessagePart::Text { text, extra } if instructs && wire == Role::User => {
                     write_text(&format!("<system>{text}</system>"), extra.as_ref(), out)?;
                 }
                 part => write_block(part, message.extra.as_ref(), blobs, out)?,
@@ -161,7 +166,7 @@ impl WriteRequest for Writer {
 
 /// True for the field that says: this API had it as a system message among the others.
 fn is_native(extra: &str) -> bool {
-    Object::parse(extra).is_ok_and(|extra| extra.get("role").is_some())
+    RawObject::parse(extra).is_ok_and(|extra| extra.get("role").is_some())
 }
 
 /// Everything that may change from one request to the next.
@@ -169,14 +174,14 @@ fn is_native(extra: &str) -> bool {
 /// Tools that may not be called are named as ever: another `tool_choice` would cost the cached messages, for the sake of
 /// which they are named at all. What is asked for says that none is to be called. Only a choice that demands a call has
 /// to give way.
-fn tail(ask: &Ask<'_>, has_tools: bool) -> String {
+fn tail(ask: &ModelRequest<'_>, has_tools: bool) -> String {
     let own = ["model", "messages", "system", "tools", "stream"];
     let mut params = tools::params(ask.setup, Dialect::Messages, &own);
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     fields.put("max_tokens", max_tokens(ask, &params).to_string());
     fields.put("stream", ask.stream.to_string());
     let demands = params.get("tool_choice").is_some_and(|json| !json.contains("\"auto\""));
-    if ask.tools == Tools::NamedOnly && demands {
+    if ask.tools == ToolUse::NamedOnly && demands {
         params.take("tool_choice");
         if has_tools {
             fields.put("tool_choice", "{\"type\":\"none\"}");
@@ -189,11 +194,11 @@ fn tail(ask: &Ask<'_>, has_tools: bool) -> String {
 
 /// The longest answer. The API counts thoughts into it and wants room beside them, so a shorter answer than the
 /// thoughts may be long is added to them.
-fn max_tokens(ask: &Ask<'_>, params: &Fields) -> u64 {
+fn max_tokens(ask: &ModelRequest<'_>, params: &JsonFields) -> u64 {
     let Some(wanted) = ask.max_tokens else {
         return params.get("max_tokens").and_then(|json| json.parse().ok()).unwrap_or(MAX_TOKENS);
     };
-    let thinking = params.get("thinking").and_then(|json| Object::parse(json).ok());
+    let thinking = params.get("thinking").and_then(|json| RawObject::parse(json).ok());
     match thinking.and_then(|thinking| number(&thinking, "budget_tokens")) {
         Some(thoughts) if thoughts >= wanted => thoughts.saturating_add(wanted),
         _ => wanted,
@@ -205,13 +210,13 @@ fn is_marked(message: &Message) -> bool {
     of(message.extra.as_ref(), NAME).is_some_and(|extra| extra.contains(MARK)) || any_marked(&message.parts)
 }
 
-fn any_marked(parts: &[Part]) -> bool {
+fn any_marked(parts: &[MessagePart]) -> bool {
     parts.iter().any(|part| match part {
-        Part::Text { extra, .. } => of(extra.as_ref(), NAME).is_some_and(|extra| extra.contains(MARK)),
-        Part::Opaque(opaque) => of(Some(opaque), NAME).is_some_and(|json| json.contains(MARK)),
-        Part::Call(call) => call.extra.as_ref().is_some_and(|extra| extra.get().contains(MARK)),
-        Part::Result(outcome) => any_marked(&outcome.content),
-        Part::Image { .. } | Part::Reasoning { .. } => false,
+        MessagePart::Text { extra, .. } => of(extra.as_ref(), NAME).is_some_and(|extra| extra.contains(MARK)),
+        MessagePart::Opaque(opaque) => of(Some(opaque), NAME).is_some_and(|json| json.contains(MARK)),
+        MessagePart::Call(call) => call.extra.as_ref().is_some_and(|extra| extra.get().contains(MARK)),
+        MessagePart::Result(outcome) => any_marked(&outcome.content),
+        MessagePart::Image { .. } | MessagePart::Reasoning { .. } => false,
     })
 }
 
@@ -223,13 +228,13 @@ fn any_marked(parts: &[Part]) -> bool {
 const KNOWN: [&str; 5] = ["model", "messages", "tools", "max_tokens", "stream"];
 
 /// Reads a request.
-pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+pub(in crate::dialect) fn read(body: &str) -> Result<ParsedRequest, BadRequest> {
     let request = parsed(body, "request")?;
     raw::check(body).map_err(|why| BadRequest::new("request", why))?;
     let missing = |key: &str| BadRequest::new(key, "it is missing; give it");
     let list: Vec<&RawValue> = field(&request, "", "messages")?.ok_or_else(|| missing("messages"))?;
     let elements: Vec<&str> = list.into_iter().map(RawValue::get).collect();
-    Ok(Asked {
+    Ok(ParsedRequest {
         messages: read_elements(&elements)?.messages,
         model: field(&request, "", "model")?.ok_or_else(|| missing("model"))?,
         setup: read_setup(&request)?,
@@ -250,7 +255,7 @@ pub(in crate::dialect) fn read_elements(elements: &[&str]) -> Result<Read, BadRe
 }
 
 /// A system prompt that is a list of blocks is kept as it came among the parameters, beside its words.
-fn read_setup(request: &Object<'_>) -> Result<Setup, BadRequest> {
+fn read_setup(request: &RawObject<'_>) -> Result<Setup, BadRequest> {
     let mut known = KNOWN.to_vec();
     let system = match request.get("system") {
         Some(value) if value.get().starts_with('[') => system::words(value),
@@ -287,7 +292,8 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
         match read_block(&block, role, &place)? {
             Block::Part(part) => parts.push(part),
             Block::Answer(outcome, extra) => {
-                messages.push(Message { extra, ..Message::of(Role::Tool, vec![Part::Result(outcome)]) });
+                messages
+                    .push(Message { extra, ..Message::of(Role::Tool, vec![MessagePart::Result(outcome)]) });
             }
         }
     }
@@ -296,15 +302,15 @@ fn read_message(json: &str, place: &str, messages: &mut Vec<Message>) -> Result<
         return Ok(());
     }
     if parts.is_empty() {
-        parts.push(Part::text(""));
+        parts.push(MessagePart::text(""));
     }
     messages.push(Message { role, name: None, parts, extra });
     Ok(())
 }
 
 enum Block {
-    Part(Part),
-    Answer(Outcome, Option<Opaque>),
+    Part(MessagePart),
+    Answer(ToolOutcome, Option<Opaque>),
 }
 
 fn read_block(json: &str, role: Role, place: &str) -> Result<Block, BadRequest> {
@@ -315,20 +321,20 @@ fn read_block(json: &str, role: Role, place: &str) -> Result<Block, BadRequest> 
         ("text", _) => {
             let words: Option<String> = block.read("text").map_err(|e| bad(e.to_string()))?;
             let words = words.ok_or_else(|| bad("a text block has no `text`".into()))?;
-            Some(Part::Text { text: words, extra: kept(&rest(&block, &["type", "text"]), NAME) })
+            Some(MessagePart::Text { text: words, extra: kept(&rest(&block, &["type", "text"]), NAME) })
         }
         ("image", _) => read_image(&block),
         ("thinking", Role::Assistant) => read_thinking(&block),
-        ("tool_use", Role::Assistant) => Some(Part::Call(read_call(&block).map_err(bad)?)),
+        ("tool_use", Role::Assistant) => Some(MessagePart::Call(read_call(&block).map_err(bad)?)),
         ("tool_result", Role::User) => return read_answer(&block, place),
         _ => None,
     };
-    let whole = || Raw::parse(json).map(|json| Part::Opaque(opaque(NAME, json)));
+    let whole = || RawJson::parse(json).map(|json| MessagePart::Opaque(opaque(NAME, json)));
     part.map_or_else(whole, Ok).map(Block::Part).map_err(|e| bad(e.to_string()))
 }
 
 /// A picture with nothing but bytes or an address; anything more is kept whole.
-fn read_image(block: &Object<'_>) -> Option<Part> {
+fn read_image(block: &RawObject<'_>) -> Option<MessagePart> {
     if block.rest(&["type", "source"]).is_some() {
         return None;
     }
@@ -338,18 +344,18 @@ fn read_image(block: &Object<'_>) -> Option<Part> {
         "url" => text(&source, "url")?,
         _ => return None,
     };
-    Some(Part::Image { source: ImageSource::Url { url }, detail: None })
+    Some(MessagePart::Image { source: ImageSource::Url { url }, detail: None })
 }
 
 /// A thought. An empty seal is none: so unsigned thoughts of other providers are told here.
-fn read_thinking(block: &Object<'_>) -> Option<Part> {
+fn read_thinking(block: &RawObject<'_>) -> Option<MessagePart> {
     if block.rest(&["type", "thinking", "signature"]).is_some() {
         return None;
     }
-    Some(Part::Reasoning { text: text(block, "thinking")?, signature: said(block, "signature") })
+    Some(MessagePart::Reasoning { text: text(block, "thinking")?, signature: said(block, "signature") })
 }
 
-fn read_call(block: &Object<'_>) -> Result<Call, String> {
+fn read_call(block: &RawObject<'_>) -> Result<Call, String> {
     let need = |key: &str| text(block, key).ok_or_else(|| format!("a tool_use block has no `{key}`"));
     Ok(Call {
         id: need("id")?,
@@ -360,7 +366,7 @@ fn read_call(block: &Object<'_>) -> Result<Call, String> {
     })
 }
 
-fn read_answer(block: &Object<'_>, place: &str) -> Result<Block, BadRequest> {
+fn read_answer(block: &RawObject<'_>, place: &str) -> Result<Block, BadRequest> {
     let call_id = text(block, "tool_use_id")
         .ok_or_else(|| BadRequest::new(place, "a tool_result block has no `tool_use_id`"))?;
     let mut content = Vec::new();
@@ -371,7 +377,7 @@ fn read_answer(block: &Object<'_>, place: &str) -> Result<Block, BadRequest> {
         }
     }
     let is_error = block.read("is_error").ok().flatten().unwrap_or(false);
-    let outcome = Outcome { call_id, content, is_error, ..Outcome::default() };
+    let outcome = ToolOutcome { call_id, content, is_error, ..ToolOutcome::default() };
     let extra = kept(&rest(block, &["type", "tool_use_id", "content", "is_error"]), NAME);
     Ok(Block::Answer(outcome, extra))
 }
@@ -385,12 +391,12 @@ pub(super) const EMPTY: &str = "(empty)";
 const RAW: &str = "_raw";
 
 /// True when `part` becomes a block.
-pub(super) fn is_shown(part: &Part) -> bool {
+pub(super) fn is_shown(part: &MessagePart) -> bool {
     match part {
-        Part::Text { text, .. } => !is_blank(text),
-        Part::Image { .. } | Part::Call(_) | Part::Result(_) => true,
-        Part::Reasoning { signature, .. } => signature.is_some(),
-        Part::Opaque(opaque) => opaque.dialect == NAME,
+        MessagePart::Text { text, .. } => !is_blank(text),
+        MessagePart::Image { .. } | MessagePart::Call(_) | MessagePart::Result(_) => true,
+        MessagePart::Reasoning { signature, .. } => signature.is_some(),
+        MessagePart::Opaque(opaque) => opaque.dialect == NAME,
     }
 }
 
@@ -401,20 +407,20 @@ pub(super) fn is_blank(text: &str) -> bool {
 
 /// Writes a part that is shown; `extra` are the fields that a tool's answer has beside its own.
 fn write_block(
-    part: &Part,
+    part: &MessagePart,
     extra: Option<&Opaque>,
-    blobs: &mut dyn Blobs,
+    blobs: &mut dyn BlobReader,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match part {
-        Part::Text { text, extra } => write_text(text, extra.as_ref(), out),
-        Part::Image { source, .. } => write_image(source, blobs, out),
-        Part::Call(call) => write_call(call, out),
-        Part::Result(outcome) => write_result(outcome, extra, blobs, out),
-        Part::Reasoning { text, signature } => {
+        MessagePart::Text { text, extra } => write_text(text, extra.as_ref(), out),
+        MessagePart::Image { source, .. } => write_image(source, blobs, out),
+        MessagePart::Call(call) => write_call(call, out),
+        MessagePart::Result(outcome) => write_result(outcome, extra, blobs, out),
+        MessagePart::Reasoning { text, signature } => {
             write_thinking(text, signature.as_deref().unwrap_or_default(), out)
         }
-        Part::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
+        MessagePart::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
     }
 }
 
@@ -452,19 +458,19 @@ pub(super) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_result(
-    outcome: &Outcome,
+    outcome: &ToolOutcome,
     extra: Option<&Opaque>,
-    blobs: &mut dyn Blobs,
+    blobs: &mut dyn BlobReader,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     out.write_all(b"{\"type\":\"tool_result\",\"tool_use_id\":")?;
     write_string(&plain_id(&outcome.call_id), out)?;
-    let shown: Vec<&Part> = outcome.content.iter().filter(is_content).collect();
+    let shown: Vec<&MessagePart> = outcome.content.iter().filter(is_content).collect();
     match shown.as_slice() {
         // An error must say something; any other answer may be silent.
         [] if outcome.is_error => write!(out, ",\"content\":{}", quoted(EMPTY))?,
         [] => {}
-        [Part::Text { text, extra }] if of(extra.as_ref(), NAME).is_none() => {
+        [MessagePart::Text { text, extra }] if of(extra.as_ref(), NAME).is_none() => {
             out.write_all(b",\"content\":")?;
             write_string(text, out)?;
         }
@@ -484,11 +490,12 @@ fn write_result(
 }
 
 /// What a tool's answer may hold.
-fn is_content(part: &&Part) -> bool {
-    matches!(part, Part::Text { .. } | Part::Image { .. } | Part::Opaque(_)) && is_shown(part)
+fn is_content(part: &&MessagePart) -> bool {
+    matches!(part, MessagePart::Text { .. } | MessagePart::Image { .. } | MessagePart::Opaque(_))
+        && is_shown(part)
 }
 
-fn write_image(source: &ImageSource, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+fn write_image(source: &ImageSource, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"{\"type\":\"image\",\"source\":{\"type\":")?;
     match source {
         ImageSource::Blob { blob, media_type, .. } => {
@@ -526,8 +533,8 @@ pub(super) fn input(arguments: &str) -> Cow<'_, str> {
 
 /// A call's arguments from the object the API sent; what [`input`] had to wrap is as it was.
 pub(super) fn arguments(input: &RawValue) -> String {
-    let json = Raw::from_value(input).get().to_owned();
-    let Ok(object) = Object::parse(&json) else { return json };
+    let json = RawJson::from_value(input).get().to_owned();
+    let Ok(object) = RawObject::parse(&json) else { return json };
     let words = match object.0.as_slice() {
         [(key, value)] if key == RAW => serde_json::from_str::<String>(value.get()).ok(),
         _ => None,
@@ -536,7 +543,7 @@ pub(super) fn arguments(input: &RawValue) -> String {
 }
 
 fn is_object(text: &str) -> bool {
-    Object::parse(text).is_ok() && raw::check(text).is_ok()
+    RawObject::parse(text).is_ok() && raw::check(text).is_ok()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use super::NAME;
 use super::request::{is_blank, write_text};
 use crate::dialect::json::{quoted, text};
 use komado_core::journal::Setup;
-use komado_core::message::{Message, Part};
-use komado_core::raw::Object;
+use komado_core::message::{Message, MessagePart};
+use komado_core::raw::RawObject;
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 
@@ -43,12 +43,12 @@ impl System {
     pub(super) fn add(&mut self, message: &Message, out: &mut dyn Write) -> io::Result<()> {
         for part in &message.parts {
             match part {
-                Part::Text { text, .. } if is_blank(text) => {}
-                Part::Text { text, extra } if *self == Self::List => {
+                MessagePart::Text { text, .. } if is_blank(text) => {}
+                MessagePart::Text { text, extra } if *self == Self::List => {
                     out.write_all(b",")?;
                     write_text(text, extra.as_ref(), out)?;
                 }
-                Part::Text { text, .. } => self.words(text, out)?,
+                MessagePart::Text { text, .. } => self.words(text, out)?,
                 _ => {}
             }
         }
@@ -81,7 +81,7 @@ pub(super) fn raw_list(setup: &Setup) -> Option<String> {
     if setup.dialect.as_deref() != Some(NAME) {
         return None;
     }
-    let params = Object::parse(setup.params.as_ref()?.get()).ok()?;
+    let params = RawObject::parse(setup.params.as_ref()?.get()).ok()?;
     let list = params.get("system")?;
     let said = words(list)?;
     (setup.system.as_ref() == Some(&said)).then(|| list.get().to_owned())
@@ -90,7 +90,7 @@ pub(super) fn raw_list(setup: &Setup) -> Option<String> {
 /// What a list of system blocks says; `None` when it is no list or says nothing.
 pub(super) fn words(list: &RawValue) -> Option<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
-    let words = blocks.iter().filter_map(|block| text(&Object::parse(block.get()).ok()?, "text"));
+    let words = blocks.iter().filter_map(|block| text(&RawObject::parse(block.get()).ok()?, "text"));
     let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
     (!words.is_empty()).then(|| words.join("\n\n"))
 }

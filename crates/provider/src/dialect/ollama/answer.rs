@@ -2,13 +2,15 @@
 
 use super::DIALECT;
 use super::request::{call, put_thoughts, read_arguments};
-use crate::dialect::json::{Fields, array, error_words, kept, number, object, objects, of, rest, said, tell};
-use crate::dialect::{Encode, Form, Parting, Stamp, Tell};
-use crate::event::{Event, Heard};
-use crate::lines::{LONGEST, Lines};
+use crate::dialect::json::{
+    JsonFields, array, error_words, kept, number, object, objects, of, rest, said, tell,
+};
+use crate::dialect::{Encode, Parting, ResponseForm, ResponseStamp, Tell};
+use crate::event::{ModelEvent, ModelResponse};
+use crate::lines::{LONGEST, LineSplitter};
 use komado_core::journal::Usage;
-use komado_core::message::{CallKind, Part};
-use komado_core::raw::Object;
+use komado_core::message::{CallKind, MessagePart};
+use komado_core::raw::RawObject;
 use serde_json::value::RawValue;
 
 /// The fields of a message that are understood.
@@ -16,43 +18,44 @@ const KNOWN: [&str; 4] = ["role", "content", "thinking", "tool_calls"];
 
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
-pub(in crate::dialect) struct Said {
+pub(in crate::dialect) struct OllamaDecoder {
     begun: bool,
     calls: usize,
 }
 
-impl Tell for Said {
-    type Pieces = Lines;
+impl Tell for OllamaDecoder {
+    type Pieces = LineSplitter;
 
-    fn piece(&mut self, _name: &str, line: &str, is_last: bool, each: &mut dyn FnMut(Event)) {
+    fn piece(&mut self, _name: &str, line: &str, is_last: bool, each: &mut dyn FnMut(ModelEvent)) {
         if !line.trim().is_empty() && !self.line(line, each) && !is_last {
-            each(Event::failed(line));
+            each(ModelEvent::failed(line));
         }
     }
 
-    fn whole(&mut self, body: &str, each: &mut dyn FnMut(Event)) {
+    fn whole(&mut self, body: &str, each: &mut dyn FnMut(ModelEvent)) {
         let known = ["message", "done", "error"];
-        let answers = Object::parse(body).is_ok_and(|line| known.iter().any(|key| line.get(key).is_some()));
+        let answers =
+            RawObject::parse(body).is_ok_and(|line| known.iter().any(|key| line.get(key).is_some()));
         if !(answers && self.line(body, each)) {
-            each(Event::failed(body));
+            each(ModelEvent::failed(body));
         }
     }
 
-    fn overlong(&mut self, each: &mut dyn FnMut(Event)) {
-        each(Event::failed(&format!("the answer is longer than {LONGEST} bytes")));
+    fn overlong(&mut self, each: &mut dyn FnMut(ModelEvent)) {
+        each(ModelEvent::failed(&format!("the answer is longer than {LONGEST} bytes")));
     }
 }
 
-impl Said {
+impl OllamaDecoder {
     /// Takes a line in. False when it is no JSON object.
-    fn line(&mut self, json: &str, each: &mut dyn FnMut(Event)) -> bool {
-        let Ok(line) = Object::parse(json) else { return false };
+    fn line(&mut self, json: &str, each: &mut dyn FnMut(ModelEvent)) -> bool {
+        let Ok(line) = RawObject::parse(json) else { return false };
         if line.get("error").is_some() {
-            each(Event::failed(json));
+            each(ModelEvent::failed(json));
             return true;
         }
         if !std::mem::replace(&mut self.begun, true) {
-            each(Event::Begun { id: None, model: said(&line, "model") });
+            each(ModelEvent::Begun { id: None, model: said(&line, "model") });
         }
         if let Some(message) = object(&line, "message") {
             self.message(&message, each);
@@ -63,31 +66,31 @@ impl Said {
         true
     }
 
-    fn message(&mut self, message: &Object<'_>, each: &mut dyn FnMut(Event)) {
-        tell(said(message, "thinking").map(Event::Reasoning), each);
-        tell(said(message, "content").map(Event::Text), each);
+    fn message(&mut self, message: &RawObject<'_>, each: &mut dyn FnMut(ModelEvent)) {
+        tell(said(message, "thinking").map(ModelEvent::Reasoning), each);
+        tell(said(message, "content").map(ModelEvent::Text), each);
         objects(message, "tool_calls").for_each(|call| self.call(&call, each));
-        tell(kept(&rest(message, &KNOWN), DIALECT).map(Event::Extra), each);
+        tell(kept(&rest(message, &KNOWN), DIALECT).map(ModelEvent::Extra), each);
     }
 
     /// Calls come whole, and in older versions without an id.
-    fn call(&mut self, call: &Object<'_>, each: &mut dyn FnMut(Event)) {
+    fn call(&mut self, call: &RawObject<'_>, each: &mut dyn FnMut(ModelEvent)) {
         let Some(function) = object(call, "function") else { return };
         let index = self.calls;
         self.calls += 1;
         // One that came without an id gets it where it is kept: only there is it known which are taken.
         let (id, name) = (said(call, "id").unwrap_or_default(), said(&function, "name").unwrap_or_default());
-        each(Event::Call { index, id, name, kind: CallKind::Function });
+        each(ModelEvent::Call { index, id, name, kind: CallKind::Function });
         let arguments = function.get("arguments").map_or("{}", RawValue::get);
-        each(Event::Arguments { index, text: read_arguments(arguments) });
+        each(ModelEvent::Arguments { index, text: read_arguments(arguments) });
         let extra = call.rest(&["id", "type", "function"]);
-        tell(extra.map(|json| Event::CallExtra { index, json }), each);
+        tell(extra.map(|json| ModelEvent::CallExtra { index, json }), each);
     }
 
-    fn finish(&mut self, line: &Object<'_>, each: &mut dyn FnMut(Event)) {
+    fn finish(&mut self, line: &RawObject<'_>, each: &mut dyn FnMut(ModelEvent)) {
         let (input, output) = (number(line, "prompt_eval_count"), number(line, "eval_count"));
         if input.is_some() || output.is_some() {
-            each(Event::Usage(Usage {
+            each(ModelEvent::Usage(Usage {
                 input_tokens: input.unwrap_or(0),
                 output_tokens: output.unwrap_or(0),
                 ..Usage::default()
@@ -95,7 +98,7 @@ impl Said {
         }
         let why = said(line, "done_reason").unwrap_or_else(|| "stop".into());
         let why = if why == "stop" && self.calls > 0 { "tool_calls".into() } else { why };
-        each(Event::Finished(why));
+        each(ModelEvent::Finished(why));
     }
 }
 
@@ -107,38 +110,38 @@ impl Said {
 /// Encodes an answer.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    form: Form,
-    stamp: Stamp,
-    heard: Heard,
+    form: ResponseForm,
+    stamp: ResponseStamp,
+    heard: ModelResponse,
     failed: bool,
     parting: Parting,
 }
 
 impl Encoder {
     /// An encoder for an answer in `form`.
-    pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
+    pub(in crate::dialect) fn new(form: ResponseForm, stamp: ResponseStamp) -> Self {
         Self { form, stamp, ..Self::default() }
     }
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
         let Some(event) = self.parting.told(event) else { return };
         let event = event.as_ref();
-        if let Event::Failed(failed) = event {
+        if let ModelEvent::Failed(failed) = event {
             self.failed = true;
-            let mut error = Fields::default();
+            let mut error = JsonFields::default();
             error.say("error", &error_words(&failed.body));
             return self.line(&error, out);
         }
         let mut message = spoken("");
         match (self.form, event) {
-            (Form::Stream, Event::Text(text)) => message.say("content", text),
-            (Form::Stream, Event::Reasoning(text)) => message.say("thinking", text),
-            (Form::Stream, Event::Extra(extra)) if extra.dialect == DIALECT => {
+            (ResponseForm::Stream, ModelEvent::Text(text)) => message.say("content", text),
+            (ResponseForm::Stream, ModelEvent::Reasoning(text)) => message.say("thinking", text),
+            (ResponseForm::Stream, ModelEvent::Extra(extra)) if extra.dialect == DIALECT => {
                 message.put_all(extra.json.get());
             }
-            (Form::Stream, Event::Finished(_)) => {
+            (ResponseForm::Stream, ModelEvent::Finished(_)) => {
                 self.heard.take(event);
                 let Some(calls) = self.calls() else { return };
                 message.put("tool_calls", calls);
@@ -155,8 +158,8 @@ impl Encode for Encoder {
             return;
         }
         let message = match self.form {
-            Form::Stream => spoken(""),
-            Form::Whole => self.whole(),
+            ResponseForm::Stream => spoken(""),
+            ResponseForm::Whole => self.whole(),
         };
         let mut line = self.frame(&message);
         line.put("done", "true");
@@ -171,15 +174,15 @@ impl Encode for Encoder {
 }
 
 impl Encoder {
-    fn line(&self, fields: &Fields, out: &mut Vec<u8>) {
+    fn line(&self, fields: &JsonFields, out: &mut Vec<u8>) {
         out.extend_from_slice(fields.json().as_bytes());
-        if self.form == Form::Stream {
+        if self.form == ResponseForm::Stream {
             out.push(b'\n');
         }
     }
 
-    fn frame(&self, message: &Fields) -> Fields {
-        let mut line = Fields::default();
+    fn frame(&self, message: &JsonFields) -> JsonFields {
+        let mut line = JsonFields::default();
         line.say("model", self.heard.model.as_deref().unwrap_or_default());
         line.say("created_at", &self.stamp.created_at);
         line.put("message", message.json());
@@ -199,11 +202,11 @@ impl Encoder {
         array(&message.calls().enumerate().map(|(i, each)| call(Some(i), each)).collect::<Vec<_>>())
     }
 
-    fn whole(&self) -> Fields {
+    fn whole(&self) -> JsonFields {
         let heard = self.heard.message();
         let parts = heard.as_ref().map_or(&[][..], |message| &message.parts);
         let texts = parts.iter().filter_map(|part| match part {
-            Part::Text { text, .. } => Some(text.as_str()),
+            MessagePart::Text { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let mut message = spoken(&texts.collect::<String>());
@@ -215,8 +218,8 @@ impl Encoder {
     }
 }
 
-fn spoken(words: &str) -> Fields {
-    let mut message = Fields::default();
+fn spoken(words: &str) -> JsonFields {
+    let mut message = JsonFields::default();
     message.say("role", "assistant");
     message.say("content", words);
     message

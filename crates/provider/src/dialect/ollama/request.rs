@@ -6,13 +6,13 @@
 use super::DIALECT;
 use crate::dialect::chat::{leading_system, thoughts};
 use crate::dialect::json::{
-    self, Fields, array, field, list, objects, opaque, own, parsed, quoted, said, splice,
+    self, JsonFields, array, field, list, objects, opaque, own, parsed, quoted, said, splice,
 };
-use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
+use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, ImageSource, Message, Outcome, Part, Role};
-use komado_core::openai::Blobs;
-use komado_core::raw::{self, Object, Raw};
+use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Role, ToolOutcome};
+use komado_core::openai::BlobReader;
+use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub struct Writer {
 
 impl Writer {
     /// Writes what stands before the messages of the conversation.
-    pub(in crate::dialect) fn begin(ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Self> {
+    pub(in crate::dialect) fn begin(ask: &ModelRequest<'_>, out: &mut dyn Write) -> io::Result<Self> {
         write!(out, "{{\"model\":{},\"messages\":[", quoted(ask.model))?;
         if let Some(system) = &ask.setup.system {
             write!(out, "{{\"role\":\"system\",\"content\":{}}}", quoted(system))?;
@@ -46,11 +46,16 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    fn message(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             out.write_all(b",")?;
         }
-        let mut fields = Fields::default();
+        let mut fields = JsonFields::default();
         match message.outcome() {
             Some(outcome) => {
                 self.result(outcome, &mut fields);
@@ -73,7 +78,7 @@ impl WriteRequest for Writer {
 }
 
 impl Writer {
-    fn speech(&mut self, message: &Message, fields: &mut Fields) {
+    fn speech(&mut self, message: &Message, fields: &mut JsonFields) {
         let role = if message.role == Role::Developer { Role::System } else { message.role };
         fields.say("role", role.name());
         fields.say("content", &words(&message.parts, false));
@@ -83,7 +88,7 @@ impl Writer {
         self.open = message.calls().map(|call| (call.id.clone(), call.name.clone())).collect();
     }
 
-    fn result(&self, outcome: &Outcome, fields: &mut Fields) {
+    fn result(&self, outcome: &ToolOutcome, fields: &mut JsonFields) {
         fields.say("role", Role::Tool.name());
         fields.say("content", &words(&outcome.content, true));
         let is_named = !outcome.call_id.is_empty();
@@ -100,7 +105,7 @@ impl Writer {
 }
 
 /// All thoughts among `parts` as one text.
-pub(super) fn put_thoughts(fields: &mut Fields, parts: &[Part]) {
+pub(super) fn put_thoughts(fields: &mut JsonFields, parts: &[MessagePart]) {
     if let Some(thoughts) = thoughts(parts).filter(|thoughts| !thoughts.is_empty()) {
         fields.say("thinking", &thoughts);
     }
@@ -110,24 +115,24 @@ pub(super) fn put_thoughts(fields: &mut Fields, parts: &[Part]) {
 pub(super) fn call(index: Option<usize>, call: &Call) -> String {
     let index = index.map(|index| format!("\"index\":{index},")).unwrap_or_default();
     let (name, arguments) = (quoted(&call.name), write_arguments(&call.arguments));
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     if !call.id.is_empty() {
         fields.say("id", &call.id);
     }
     fields.put("function", format!("{{{index}\"name\":{name},\"arguments\":{arguments}}}"));
     if let Some(extra) = &call.extra {
-        Fields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
+        JsonFields::of(extra.get()).iter().for_each(|(key, value)| fields.suggest(key, value));
     }
     fields.json()
 }
 
 /// What is said as one text; pictures that cannot travel are named. None travels in a tool's answer, which keeps instead
 /// what only others know.
-fn words(parts: &[Part], of_tool: bool) -> String {
+fn words(parts: &[MessagePart], of_tool: bool) -> String {
     let said = parts.iter().filter_map(|part| match part {
-        Part::Text { text, .. } => Some(text.clone()),
-        Part::Image { source, .. } if of_tool || carried(source).is_none() => Some(named(source)),
-        Part::Opaque(opaque) if of_tool => Some(opaque.json.get().to_owned()),
+        MessagePart::Text { text, .. } => Some(text.clone()),
+        MessagePart::Image { source, .. } if of_tool || carried(source).is_none() => Some(named(source)),
+        MessagePart::Opaque(opaque) if of_tool => Some(opaque.json.get().to_owned()),
         _ => None,
     });
     said.collect::<Vec<_>>().join("\n")
@@ -163,9 +168,9 @@ fn carried(source: &ImageSource) -> Option<Carried<'_>> {
     }
 }
 
-fn write_images(parts: &[Part], blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+fn write_images(parts: &[MessagePart], blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     let images = parts.iter().filter_map(|part| match part {
-        Part::Image { source, .. } => carried(source),
+        MessagePart::Image { source, .. } => carried(source),
         _ => None,
     });
     let mut any = false;
@@ -182,14 +187,14 @@ fn write_images(parts: &[Part], blobs: &mut dyn Blobs, out: &mut dyn Write) -> i
 }
 
 /// What stands behind the messages.
-fn tail(ask: &Ask<'_>) -> String {
-    let mut fields = Fields::default();
+fn tail(ask: &ModelRequest<'_>) -> String {
+    let mut fields = JsonFields::default();
     // There is no way to name tools and forbid their use; of the two, that none is called matters more.
-    if let Some(tools) = tools::tools(ask.setup, Dialect::Ollama).filter(|_| ask.tools == Tools::AsSetUp) {
+    if let Some(tools) = tools::tools(ask.setup, Dialect::Ollama).filter(|_| ask.tools == ToolUse::AsSetUp) {
         fields.put("tools", tools);
     }
     let mut params = tools::params(ask.setup, Dialect::Ollama, &OWN);
-    let mut options = params.take("options").map(|json| Fields::of(&json)).unwrap_or_default();
+    let mut options = params.take("options").map(|json| JsonFields::of(&json)).unwrap_or_default();
     params.iter().for_each(|(key, value)| fields.put(key, value));
     fields.suggest("truncate", "false");
     fields.suggest("shift", "false");
@@ -216,7 +221,7 @@ const OF_MESSAGE: [&str; 7] =
     ["role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"];
 
 /// Reads a request.
-pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+pub(in crate::dialect) fn read(body: &str) -> Result<ParsedRequest, BadRequest> {
     let object = parsed(body, "body")?;
     let model: Option<String> = field(&object, "", "model")?;
     let model = model.ok_or_else(|| BadRequest::new("model", "is missing; name the model to ask"))?;
@@ -228,18 +233,18 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
     let tools: Option<Vec<&RawValue>> = field(&object, "", "tools")?;
     let setup = Setup {
         system: leading_system(&mut messages),
-        tools: tools.and_then(|_| object.get("tools")).map(Raw::from_value),
+        tools: tools.and_then(|_| object.get("tools")).map(RawJson::from_value),
         params: object.rest(&KNOWN),
         dialect: Some(DIALECT.into()),
     };
     let stream = field(&object, "", "stream")?.unwrap_or(true);
-    Ok(Asked { model, setup, messages, max_tokens: limit(&object)?, stream })
+    Ok(ParsedRequest { model, setup, messages, max_tokens: limit(&object)?, stream })
 }
 
 /// `num_predict`, where a number below zero means that there is no limit.
-fn limit(object: &Object<'_>) -> Result<Option<u64>, BadRequest> {
+fn limit(object: &RawObject<'_>) -> Result<Option<u64>, BadRequest> {
     let Some(options) = object.get("options") else { return Ok(None) };
-    let options = Object::parse(options.get()).map_err(|e| BadRequest::new("options", e))?;
+    let options = RawObject::parse(options.get()).map_err(|e| BadRequest::new("options", e))?;
     let most: Option<i64> = field(&options, "options", "num_predict")?;
     Ok(most.and_then(|most| u64::try_from(most).ok()))
 }
@@ -252,18 +257,18 @@ pub(in crate::dialect) fn read_elements(elements: &[&str], open: &[Call]) -> Res
 
 fn read_texts(texts: &[&str], open: &[Call]) -> Result<Vec<Message>, BadRequest> {
     let given = texts.iter().flat_map(|text| given_ids(text)).collect();
-    let mut pairing = Pairing::after(open, given);
+    let mut pairing = OllamaPairing::after(open, given);
     let read = |(i, text): (usize, &&str)| read_message(text, &format!("messages[{i}]"), &mut pairing);
     texts.iter().enumerate().map(read).collect()
 }
 
 /// Takes the ids and names from a message that were made up for it.
 pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
-    let Ok(object) = Object::parse(text) else { return };
+    let Ok(object) = RawObject::parse(text) else { return };
     let mut calls = list(&object, "tool_calls").into_iter();
     for part in &mut message.parts {
         match part {
-            Part::Result(outcome) => {
+            MessagePart::Result(outcome) => {
                 if said(&object, "tool_call_id").is_none() {
                     outcome.call_id.clear();
                 }
@@ -271,8 +276,8 @@ pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
                     outcome.name = None;
                 }
             }
-            Part::Call(call) => {
-                let given = calls.next().and_then(|json| Object::parse(json).ok());
+            MessagePart::Call(call) => {
+                let given = calls.next().and_then(|json| RawObject::parse(json).ok());
                 if given.and_then(|given| said(&given, "id")).is_none() {
                     call.id.clear();
                 }
@@ -284,11 +289,11 @@ pub(in crate::dialect) fn as_told(message: &mut Message, text: &str) {
 
 /// The ids that a message's calls bring along.
 fn given_ids(text: &str) -> HashSet<String> {
-    let Ok(object) = Object::parse(text) else { return HashSet::new() };
+    let Ok(object) = RawObject::parse(text) else { return HashSet::new() };
     objects(&object, "tool_calls").filter_map(|call| json::text(&call, "id")).collect()
 }
 
-fn read_message(text: &str, place: &str, pairing: &mut Pairing) -> Result<Message, BadRequest> {
+fn read_message(text: &str, place: &str, pairing: &mut OllamaPairing) -> Result<Message, BadRequest> {
     let object = parsed(text, place)?;
     let role: Option<String> = field(&object, place, "role")?;
     let role = role.ok_or_else(|| BadRequest::new(place, "has no role"))?;
@@ -309,48 +314,48 @@ fn read_message(text: &str, place: &str, pairing: &mut Pairing) -> Result<Messag
 }
 
 fn read_result(
-    object: &Object<'_>,
+    object: &RawObject<'_>,
     content: Option<String>,
     place: &str,
-    pairing: &mut Pairing,
-) -> Result<Part, BadRequest> {
+    pairing: &mut OllamaPairing,
+) -> Result<MessagePart, BadRequest> {
     let given: Option<String> = field(object, place, "tool_call_id")?;
     let name: Option<String> = field(object, place, "tool_name")?;
     let (call_id, name) = pairing.result(given.filter(|id| !id.is_empty()), name);
-    let mut content = vec![Part::text(content.unwrap_or_default())];
+    let mut content = vec![MessagePart::text(content.unwrap_or_default())];
     content.extend(read_images(object, place)?);
-    Ok(Part::Result(Outcome { call_id, name, content, ..Outcome::default() }))
+    Ok(MessagePart::Result(ToolOutcome { call_id, name, content, ..ToolOutcome::default() }))
 }
 
 fn read_parts(
-    object: &Object<'_>,
+    object: &RawObject<'_>,
     content: Option<String>,
     place: &str,
-    pairing: &mut Pairing,
-) -> Result<Vec<Part>, BadRequest> {
+    pairing: &mut OllamaPairing,
+) -> Result<Vec<MessagePart>, BadRequest> {
     let mut parts = Vec::new();
     let thoughts: Option<String> = field(object, place, "thinking")?;
     if let Some(text) = thoughts.filter(|text| !text.is_empty()) {
-        parts.push(Part::Reasoning { text, signature: None });
+        parts.push(MessagePart::Reasoning { text, signature: None });
     }
-    let words = content.filter(|text| !text.is_empty()).map(Part::text);
+    let words = content.filter(|text| !text.is_empty()).map(MessagePart::text);
     parts.extend(words);
     parts.extend(read_images(object, place)?);
     let calls: Vec<&RawValue> = field(object, place, "tool_calls")?.unwrap_or_default();
     for (i, call) in calls.iter().enumerate() {
-        parts.push(Part::Call(read_call(call.get(), &format!("{place}.tool_calls[{i}]"), pairing)?));
+        parts.push(MessagePart::Call(read_call(call.get(), &format!("{place}.tool_calls[{i}]"), pairing)?));
     }
     if parts.is_empty() {
-        parts.push(Part::text(""));
+        parts.push(MessagePart::text(""));
     }
     Ok(parts)
 }
 
-fn read_call(text: &str, place: &str, pairing: &mut Pairing) -> Result<Call, BadRequest> {
+fn read_call(text: &str, place: &str, pairing: &mut OllamaPairing) -> Result<Call, BadRequest> {
     let object = parsed(text, place)?;
     let function = object.get("function").ok_or_else(|| BadRequest::new(place, "has no `function`"))?;
     let inside = format!("{place}.function");
-    let function = Object::parse(function.get()).map_err(|e| BadRequest::new(&*inside, e))?;
+    let function = RawObject::parse(function.get()).map_err(|e| BadRequest::new(&*inside, e))?;
     let name: Option<String> = field(&function, &inside, "name")?;
     let name = name.ok_or_else(|| BadRequest::new(&*inside, "has no name"))?;
     let given: Option<String> = field(&object, place, "id")?;
@@ -363,11 +368,11 @@ fn read_call(text: &str, place: &str, pairing: &mut Pairing) -> Result<Call, Bad
     })
 }
 
-fn read_images(object: &Object<'_>, place: &str) -> Result<Vec<Part>, BadRequest> {
+fn read_images(object: &RawObject<'_>, place: &str) -> Result<Vec<MessagePart>, BadRequest> {
     let images: Vec<String> = field(object, place, "images")?.unwrap_or_default();
     let part = |bytes: &String| {
         let url = format!("data:{};base64,{bytes}", media_type(bytes));
-        Part::Image { source: ImageSource::Url { url }, detail: None }
+        MessagePart::Image { source: ImageSource::Url { url }, detail: None }
     };
     Ok(images.iter().map(part).collect())
 }
@@ -389,13 +394,13 @@ fn media_type(base64: &str) -> &'static str {
 
 /// The calls of a conversation, in order.
 #[derive(Debug, Default)]
-pub(super) struct Pairing {
+pub(super) struct OllamaPairing {
     taken: HashSet<String>,
     made: usize,
     open: Vec<(String, String)>,
 }
 
-impl Pairing {
+impl OllamaPairing {
     /// Goes on where the calls `open` wait. Knows the ids that are given somewhere, so that none is made up twice.
     pub(super) fn after(open: &[Call], mut taken: HashSet<String>) -> Self {
         taken.extend(open.iter().map(|call| call.id.clone()));
@@ -451,7 +456,7 @@ pub(super) fn write_arguments(text: &str) -> String {
     if bare.is_empty() {
         return "{}".into();
     }
-    match Object::parse(bare) {
+    match RawObject::parse(bare) {
         // An object that looks like our wrap is wrapped, too, or it would come back as something else.
         Ok(object) if wrapped(&object).is_none() => bare.to_owned(),
         _ => format!("{{\"{RAW}\":{}}}", quoted(text)),
@@ -463,10 +468,10 @@ pub(super) fn read_arguments(json: &str) -> String {
     if let Ok(text) = serde_json::from_str::<String>(json) {
         return text;
     }
-    Object::parse(json).ok().and_then(|object| wrapped(&object)).unwrap_or_else(|| json.to_owned())
+    RawObject::parse(json).ok().and_then(|object| wrapped(&object)).unwrap_or_else(|| json.to_owned())
 }
 
-fn wrapped(object: &Object<'_>) -> Option<String> {
+fn wrapped(object: &RawObject<'_>) -> Option<String> {
     if object.0.len() != 1 {
         return None;
     }
@@ -479,7 +484,7 @@ mod tests {
 
     #[test]
     fn results_answer_the_first_open_call_of_their_tool() {
-        let mut pairing = Pairing::after(&[], HashSet::from(["call_1".to_owned()]));
+        let mut pairing = OllamaPairing::after(&[], HashSet::from(["call_1".to_owned()]));
         let ids = ["read", "grep", "read"].map(|name| pairing.call(None, name));
         assert_eq!(ids, ["call_0", "call_2", "call_3"]);
         let mut answers = |name: &str| pairing.result(None, Some(name.into())).0;
@@ -498,7 +503,7 @@ mod arguments_tests {
             ["{\"p\":1.0}", "{\n \"窓\": 12345678901234567890}", "[1]", "half {", "\"x\"", "{\"_raw\":\"x\"}"]
         {
             let object = write_arguments(text);
-            assert!(object.starts_with('{') && Object::parse(&object).is_ok(), "{object}");
+            assert!(object.starts_with('{') && RawObject::parse(&object).is_ok(), "{object}");
             assert_eq!(read_arguments(&object), text);
         }
         assert_eq!(write_arguments("{\"p\":1.0}"), "{\"p\":1.0}");

@@ -2,18 +2,18 @@
 
 use super::{NAME, apart, call_words};
 use crate::dialect::json::{call_fields, complaint, frame, inner, of, quoted, text};
-use crate::dialect::{Encode, Form, Stamp};
-use crate::event::{Event, Failed, Heard};
+use crate::dialect::{Encode, ResponseForm, ResponseStamp};
+use crate::event::{ModelEvent, ModelResponse, ProviderFailure};
 use komado_core::journal::Usage;
 use komado_core::message::{Call, CallKind, Opaque};
-use komado_core::raw::{Object, Raw};
+use komado_core::raw::{RawJson, RawObject};
 
 /// An answer being written. The form that comes in one piece is what the other one ends with.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    form: Form,
-    stamp: Stamp,
-    heard: Heard,
+    form: ResponseForm,
+    stamp: ResponseStamp,
+    heard: ModelResponse,
     begun: bool,
     /// The next event's number.
     sequence: u64,
@@ -43,7 +43,7 @@ struct OpenCall {
 }
 
 impl Encoder {
-    pub(in crate::dialect) fn new(form: Form, stamp: Stamp) -> Self {
+    pub(in crate::dialect) fn new(form: ResponseForm, stamp: ResponseStamp) -> Self {
         Self { form, stamp, ..Self::default() }
     }
 
@@ -51,7 +51,7 @@ impl Encoder {
     fn send(&mut self, kind: &str, fields: &str, out: &mut Vec<u8>) {
         let number = self.sequence;
         self.sequence += 1;
-        if self.form == Form::Stream {
+        if self.form == ResponseForm::Stream {
             frame(kind, &format!("{{\"type\":\"{kind}\",\"sequence_number\":{number},{fields}}}"), out);
         }
     }
@@ -141,7 +141,7 @@ impl Encoder {
         let part = text_part(said, &beside.part.inner());
         self.send("response.content_part.done", &format!("{at},\"part\":{part}"), out);
         // A refusal is only told as one where all of it is told at once: its pieces were words like any other.
-        let part = if beside.refusal && self.form == Form::Whole {
+        let part = if beside.refusal && self.form == ResponseForm::Whole {
             format!("{{\"type\":\"refusal\",\"refusal\":{words}}}")
         } else {
             part
@@ -203,20 +203,20 @@ impl Encoder {
         }
     }
 
-    fn fail(&mut self, failed: &Failed, out: &mut Vec<u8>) {
+    fn fail(&mut self, failed: &ProviderFailure, out: &mut Vec<u8>) {
         let (code, words) = complaint(&failed.body);
         let (code, words) = (quoted(code.as_deref().unwrap_or("server_error")), quoted(&words));
-        if self.form == Form::Whole {
-            let own = Object::parse(&failed.body).is_ok_and(|body| body.get("error").is_some());
-            let body = Raw::parse(failed.body.as_str()).ok().filter(|_| own);
+        if self.form == ResponseForm::Whole {
+            let own = RawObject::parse(&failed.body).is_ok_and(|body| body.get("error").is_some());
+            let body = RawJson::parse(failed.body.as_str()).ok().filter(|_| own);
             let error = format!(
                 "{{\"error\":{{\"message\":{words},\"type\":\"server_error\",\"param\":null,\"code\":{code}}}}}"
             );
             return out.extend_from_slice(body.map_or(error, |body| body.get().to_owned()).as_bytes());
         }
-        let own = Object::parse(&failed.body).ok().and_then(|body| text(&body, "type"));
+        let own = RawObject::parse(&failed.body).ok().and_then(|body| text(&body, "type"));
         let own = own.filter(|kind| kind == "response.failed" || kind == "error");
-        match (own, Raw::parse(failed.body.as_str())) {
+        match (own, RawJson::parse(failed.body.as_str())) {
             (Some(kind), Ok(body)) => frame(&kind, body.get(), out),
             _ => {
                 self.begin(out);
@@ -229,19 +229,21 @@ impl Encoder {
 }
 
 impl Encode for Encoder {
-    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
-        let again = matches!(event, Event::Begun { .. }) && std::mem::replace(&mut self.told, true);
+    fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>) {
+        let again = matches!(event, ModelEvent::Begun { .. }) && std::mem::replace(&mut self.told, true);
         if again {
             self.close_all(out);
         }
         match event {
             // The id must stay what it was.
-            Event::Begun { model, .. } if self.begun => {
+            ModelEvent::Begun { model, .. } if self.begun => {
                 self.heard.model = self.heard.model.take().or_else(|| model.clone());
                 return;
             }
-            Event::Begun { .. } | Event::Usage(_) | Event::Finished(_) => self.heard.take(event),
-            Event::Failed(failed) => {
+            ModelEvent::Begun { .. } | ModelEvent::Usage(_) | ModelEvent::Finished(_) => {
+                self.heard.take(event)
+            }
+            ModelEvent::Failed(failed) => {
                 self.heard.take(event);
                 return self.fail(failed, out);
             }
@@ -249,27 +251,27 @@ impl Encode for Encoder {
         }
         self.begin(out);
         match event {
-            Event::Text(text) if text.is_empty() => {}
-            Event::Text(text) => self.say(false, text, out),
-            Event::Reasoning(text) => self.say(true, text, out),
-            Event::Call { index, id, name, kind } => self.call(*index, (id, name), *kind, out),
-            Event::Arguments { index, text } => self.arguments(*index, text, out),
-            Event::CallExtra { index, json } => {
+            ModelEvent::Text(text) if text.is_empty() => {}
+            ModelEvent::Text(text) => self.say(false, text, out),
+            ModelEvent::Reasoning(text) => self.say(true, text, out),
+            ModelEvent::Call { index, id, name, kind } => self.call(*index, (id, name), *kind, out),
+            ModelEvent::Arguments { index, text } => self.arguments(*index, text, out),
+            ModelEvent::CallExtra { index, json } => {
                 if let Some(open) = self.calls.iter_mut().rev().find(|open| open.index == *index) {
                     open.call.extra = Some(json.clone());
                 }
             }
-            Event::Part(part) => {
+            ModelEvent::Part(part) => {
                 if let Some(json) = of(Some(part), NAME) {
                     self.settle(None, out);
                     let place = self.add(json, out);
                     self.done(place, json.to_owned(), out);
                 }
             }
-            Event::PartDone(extra) => self.settle(extra.as_ref(), out),
-            Event::Finished(_) => self.close_all(out),
-            Event::Signature(_) | Event::Extra(_) => {}
-            Event::Begun { .. } | Event::Usage(_) | Event::Failed(_) => {}
+            ModelEvent::PartDone(extra) => self.settle(extra.as_ref(), out),
+            ModelEvent::Finished(_) => self.close_all(out),
+            ModelEvent::Signature(_) | ModelEvent::Extra(_) => {}
+            ModelEvent::Begun { .. } | ModelEvent::Usage(_) | ModelEvent::Failed(_) => {}
         }
     }
 
@@ -287,10 +289,10 @@ impl Encode for Encoder {
         let usage = self.heard.usage.map_or_else(|| "null".into(), usage);
         let response = self.response(status, ("null", cut), &usage);
         match self.form {
-            Form::Stream => {
+            ResponseForm::Stream => {
                 self.send(&format!("response.{status}"), &format!("\"response\":{response}"), out)
             }
-            Form::Whole => out.extend_from_slice(response.as_bytes()),
+            ResponseForm::Whole => out.extend_from_slice(response.as_bytes()),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::{NAME, Tie, apart, beside, call_kind, call_words, is_hollow, kind, tie, words};
 use crate::dialect::json::{
-    self, Fields, call_extra, call_fields, field, kept, of, opaque, parsed, quoted, rest, splice, text,
+    self, JsonFields, call_extra, call_fields, field, kept, of, opaque, parsed, quoted, rest, splice, text,
     write_string,
 };
-use crate::dialect::{Ask, Asked, BadRequest, Dialect, Read, Tools, WriteRequest, tools};
+use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
 use komado_core::journal::Setup;
-use komado_core::message::{Call, CallKind, ImageSource, Message, Opaque, Outcome, Part, Role};
-use komado_core::openai::Blobs;
-use komado_core::raw::{self, Object, Raw};
+use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
+use komado_core::openai::BlobReader;
+use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(in crate::dialect) fn begin(ask: &Ask<'_>, out: &mut dyn Write) -> io::Result<Self> {
+    pub(in crate::dialect) fn begin(ask: &ModelRequest<'_>, out: &mut dyn Write) -> io::Result<Self> {
         write!(out, "{{\"model\":{}", quoted(ask.model))?;
         if let Some(system) = ask.setup.system.as_deref().filter(|system| !system.is_empty()) {
             write!(out, ",\"instructions\":{}", quoted(system))?;
@@ -58,24 +58,29 @@ impl Writer {
         }
         for part in &message.parts {
             match part {
-                Part::Text { text, .. } if text.is_empty() => {}
-                Part::Text { text, extra } => {
+                MessagePart::Text { text, .. } if text.is_empty() => {}
+                MessagePart::Text { text, extra } => {
                     self.next_item(out)?;
                     write_answer(text, extra.as_ref(), out)?;
                 }
-                Part::Call(call) => {
+                MessagePart::Call(call) => {
                     self.next_item(out)?;
                     write_call(call, out)?;
                 }
-                Part::Opaque(opaque) => self.opaque(opaque, out)?,
-                Part::Image { .. } | Part::Result(_) | Part::Reasoning { .. } => {}
+                MessagePart::Opaque(opaque) => self.opaque(opaque, out)?,
+                MessagePart::Image { .. } | MessagePart::Result(_) | MessagePart::Reasoning { .. } => {}
             }
         }
         Ok(())
     }
 
     /// A message of anyone but the model: its parts are one item, unless one of them is an item itself.
-    fn spoken(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    fn spoken(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let mut open = false;
         for part in &message.parts {
             if is_content(part) {
@@ -89,7 +94,7 @@ impl Writer {
                     open = true;
                 }
                 write_content(part, blobs, out)?;
-            } else if let Part::Opaque(opaque) = part {
+            } else if let MessagePart::Opaque(opaque) = part {
                 if std::mem::take(&mut open) {
                     out.write_all(b"]}")?;
                 }
@@ -101,7 +106,7 @@ impl Writer {
 
     fn opaque(&mut self, opaque: &Opaque, out: &mut dyn Write) -> io::Result<()> {
         let Some(json) = of(Some(opaque), NAME) else { return Ok(()) };
-        if !self.stores && Object::parse(json).is_ok_and(|item| is_hollow(&item)) {
+        if !self.stores && RawObject::parse(json).is_ok_and(|item| is_hollow(&item)) {
             return Ok(());
         }
         self.next_item(out)?;
@@ -110,22 +115,24 @@ impl Writer {
 
     fn result(
         &mut self,
-        outcome: &Outcome,
+        outcome: &ToolOutcome,
         extra: Option<&Opaque>,
-        blobs: &mut dyn Blobs,
+        blobs: &mut dyn BlobReader,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let kind = if self.custom.contains(&outcome.call_id) { CallKind::Custom } else { CallKind::Function };
         self.next_item(out)?;
-        let mut fields = Fields::of(of(extra, NAME).unwrap_or_default());
+        let mut fields = JsonFields::of(of(extra, NAME).unwrap_or_default());
         let told = fields.take("type");
         let (kind, id) = (quoted(&format!("{}_output", call_words(kind).0)), quoted(&outcome.call_id));
         write!(out, "{{\"type\":{},\"call_id\":{id},\"output\":", told.unwrap_or(kind))?;
-        let own = |part: &&Part| matches!(part, Part::Opaque(opaque) if opaque.dialect == NAME);
-        let shown: Vec<&Part> = outcome.content.iter().filter(|p| is_content(p) || own(p)).collect();
+        let own = |part: &&MessagePart| matches!(part, MessagePart::Opaque(opaque) if opaque.dialect == NAME);
+        let shown: Vec<&MessagePart> = outcome.content.iter().filter(|p| is_content(p) || own(p)).collect();
         match shown.as_slice() {
             [] => out.write_all(b"\"\"")?,
-            [Part::Text { text, extra }] if of(extra.as_ref(), NAME).is_none() => write_string(text, out)?,
+            [MessagePart::Text { text, extra }] if of(extra.as_ref(), NAME).is_none() => {
+                write_string(text, out)?
+            }
             parts => {
                 for (i, part) in parts.iter().enumerate() {
                     out.write_all(if i == 0 { b"[" } else { b"," })?;
@@ -140,7 +147,12 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(&mut self, message: &Message, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+    fn message(
+        &mut self,
+        message: &Message,
+        blobs: &mut dyn BlobReader,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         match (message.role, message.outcome()) {
             (Role::Assistant, _) => self.assistant(message, out),
             (_, Some(outcome)) => self.result(outcome, message.extra.as_ref(), blobs, out),
@@ -154,16 +166,16 @@ impl WriteRequest for Writer {
 }
 
 /// Everything that may change from one request to the next, and whether the server keeps its answers.
-fn tail(ask: &Ask<'_>, has_tools: bool) -> (String, bool) {
+fn tail(ask: &ModelRequest<'_>, has_tools: bool) -> (String, bool) {
     let own = ["model", "input", "instructions", "tools", "stream"];
     let mut params = tools::params(ask.setup, Dialect::Responses, &own);
-    let mut fields = Fields::default();
+    let mut fields = JsonFields::default();
     fields.put("stream", ask.stream.to_string());
     if let Some(most) = ask.max_tokens {
         params.take("max_output_tokens");
         fields.put("max_output_tokens", most.to_string());
     }
-    if ask.tools == Tools::NamedOnly {
+    if ask.tools == ToolUse::NamedOnly {
         params.take("tool_choice");
         if has_tools {
             fields.say("tool_choice", "none");
@@ -175,25 +187,25 @@ fn tail(ask: &Ask<'_>, has_tools: bool) -> (String, bool) {
 }
 
 /// True for what stands inside a message or an output; anything else opaque is an item.
-fn is_content(part: &Part) -> bool {
+fn is_content(part: &MessagePart) -> bool {
     match part {
-        Part::Text { .. } | Part::Image { .. } => true,
-        Part::Opaque(opaque) => of(Some(opaque), NAME)
-            .and_then(|json| text(&Object::parse(json).ok()?, "type"))
+        MessagePart::Text { .. } | MessagePart::Image { .. } => true,
+        MessagePart::Opaque(opaque) => of(Some(opaque), NAME)
+            .and_then(|json| text(&RawObject::parse(json).ok()?, "type"))
             .is_some_and(|kind| kind.starts_with("input_")),
-        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => false,
+        MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. } => false,
     }
 }
 
-fn write_content(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io::Result<()> {
+fn write_content(part: &MessagePart, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
     match part {
-        Part::Text { text, extra } => {
+        MessagePart::Text { text, extra } => {
             out.write_all(b"{\"type\":\"input_text\",\"text\":")?;
             write_string(text, out)?;
             splice(of(extra.as_ref(), NAME), out)?;
             out.write_all(b"}")
         }
-        Part::Image { source, detail } => {
+        MessagePart::Image { source, detail } => {
             out.write_all(b"{\"type\":\"input_image\",\"image_url\":")?;
             match source {
                 ImageSource::Url { url } => write_string(url, out)?,
@@ -210,8 +222,8 @@ fn write_content(part: &Part, blobs: &mut dyn Blobs, out: &mut dyn Write) -> io:
             }
             out.write_all(b"}")
         }
-        Part::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
-        Part::Call(_) | Part::Result(_) | Part::Reasoning { .. } => Ok(()),
+        MessagePart::Opaque(opaque) => out.write_all(opaque.json.get().as_bytes()),
+        MessagePart::Call(_) | MessagePart::Result(_) | MessagePart::Reasoning { .. } => Ok(()),
     }
 }
 
@@ -248,7 +260,7 @@ const OUTPUT: &str = "function_call_output";
 const KNOWN: [&str; 6] = ["model", "input", "instructions", "tools", "max_output_tokens", "stream"];
 
 /// Reads a request.
-pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
+pub(in crate::dialect) fn read(body: &str) -> Result<ParsedRequest, BadRequest> {
     let request = parsed(body, "request")?;
     raw::check(body).map_err(|why| BadRequest::new("request", why))?;
     let setup = Setup {
@@ -258,7 +270,7 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
         dialect: Some(NAME.into()),
     };
     let model: Option<String> = field(&request, "", "model")?;
-    Ok(Asked {
+    Ok(ParsedRequest {
         model: model.ok_or_else(|| BadRequest::new("model", "it is missing; give it"))?,
         setup,
         messages: read_input(&request)?,
@@ -267,7 +279,7 @@ pub(in crate::dialect) fn read(body: &str) -> Result<Asked, BadRequest> {
     })
 }
 
-fn read_input(request: &Object<'_>) -> Result<Vec<Message>, BadRequest> {
+fn read_input(request: &RawObject<'_>) -> Result<Vec<Message>, BadRequest> {
     let wrong = || BadRequest::new("input", "it must be a text or a list of items");
     // A request may lean on what the server remembers alone.
     let Some(input) = request.get("input") else { return Ok(Vec::new()) };
@@ -316,7 +328,7 @@ struct Reader {
     batch: Option<usize>,
     /// What is neither call nor output and came while calls of a message wait that was read before: it can neither
     /// join that message nor stand between its calls and their outputs.
-    late: Vec<(usize, Role, Part)>,
+    late: Vec<(usize, Role, MessagePart)>,
     /// Items that may be answered, and the message that holds them.
     asked: Vec<(String, usize)>,
     /// A message that holds answers: what the model says next is a new turn.
@@ -335,14 +347,14 @@ impl Reader {
             _ => false,
         };
         if !read {
-            let json = Raw::parse(json).map_err(|e| bad(e.to_string()))?;
-            self.whole(&item, Part::Opaque(opaque(NAME, json)));
+            let json = RawJson::parse(json).map_err(|e| bad(e.to_string()))?;
+            self.whole(&item, MessagePart::Opaque(opaque(NAME, json)));
         }
         Ok(())
     }
 
     /// Adds what the model said, called or thought.
-    fn model(&mut self, part: Part) -> Option<usize> {
+    fn model(&mut self, part: MessagePart) -> Option<usize> {
         let last = self.messages.len().checked_sub(1);
         let goes_on = last.filter(|at| self.messages[*at].role == Role::Assistant && self.answered != last);
         let at = match goes_on {
@@ -389,7 +401,7 @@ impl Reader {
     }
 
     /// Keeps an item that only this API knows.
-    fn whole(&mut self, item: &Object<'_>, part: Part) {
+    fn whole(&mut self, item: &RawObject<'_>, part: MessagePart) {
         match tie(item) {
             Tie::Asks(id) => {
                 if let Some(at) = self.model(part) {
@@ -420,7 +432,7 @@ impl Reader {
     }
 
     /// Reads a message; false when it holds something that no other API has.
-    fn message(&mut self, item: &Object<'_>, place: &str) -> Result<bool, BadRequest> {
+    fn message(&mut self, item: &RawObject<'_>, place: &str) -> Result<bool, BadRequest> {
         let name = text(item, "role").unwrap_or_default();
         let Some(role) = Role::named(&name).filter(|role| *role != Role::Tool) else {
             let why = format!("unknown role: {name:?}; known are user, assistant, system and developer");
@@ -429,10 +441,10 @@ impl Reader {
         let mut fields = rest(item, &["type", "role", "content"]);
         let mut parts = Vec::new();
         for part in json::parts(item, "content", place, "parts")? {
-            let part = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
+            let part = RawObject::parse(&part).map_err(|e| BadRequest::new(place, e))?;
             match words(&part) {
                 Some(text) if role == Role::Assistant => {
-                    parts.push(Part::Text { text, extra: beside(&part, &fields) });
+                    parts.push(MessagePart::Text { text, extra: beside(&part, &fields) });
                     // Each text is written as an item of its own, and no two items have one id.
                     fields.take("id");
                 }
@@ -444,7 +456,7 @@ impl Reader {
             }
         }
         if parts.is_empty() {
-            parts.push(Part::text(""));
+            parts.push(MessagePart::text(""));
         }
         if role == Role::Assistant {
             parts.into_iter().for_each(|part| _ = self.model(part));
@@ -454,13 +466,13 @@ impl Reader {
         Ok(true)
     }
 
-    fn call(&mut self, item: &Object<'_>, kind: &str) -> Result<bool, String> {
+    fn call(&mut self, item: &RawObject<'_>, kind: &str) -> Result<bool, String> {
         let Some((kind, field)) = call_kind(kind) else { return Ok(false) };
         let need = |key: &str| text(item, key).ok_or_else(|| format!("a call has no `{key}`"));
         let (id, name, arguments) = (need("call_id")?, need("name")?, need(field)?);
         let fields = rest(item, &["type", "call_id", "name", field]);
         let extra = call_extra(&fields, NAME);
-        let call = Part::Call(Call { id: id.clone(), name, arguments, kind, extra });
+        let call = MessagePart::Call(Call { id: id.clone(), name, arguments, kind, extra });
         if let Some(at) = self.model(call) {
             self.batch = Some(at);
             self.open.push(id);
@@ -469,40 +481,40 @@ impl Reader {
     }
 
     /// Reads an output; false when no call waits for it, so that it cannot be a result.
-    fn output(&mut self, item: &Object<'_>, place: &str) -> Result<bool, BadRequest> {
+    fn output(&mut self, item: &RawObject<'_>, place: &str) -> Result<bool, BadRequest> {
         let id = text(item, "call_id").unwrap_or_default();
         let Some(at) = self.open.iter().position(|call| *call == id) else { return Ok(false) };
         let mut parts = Vec::new();
         for part in json::parts(item, "output", place, "parts")? {
-            let object = Object::parse(&part).map_err(|e| BadRequest::new(place, e))?;
-            let whole = || Raw::parse(part.as_str()).map(|json| Part::Opaque(opaque(NAME, json)));
+            let object = RawObject::parse(&part).map_err(|e| BadRequest::new(place, e))?;
+            let whole = || RawJson::parse(part.as_str()).map(|json| MessagePart::Opaque(opaque(NAME, json)));
             parts.push(read_content(&object).map_or_else(whole, Ok).map_err(|e| BadRequest::new(place, e))?);
         }
         self.open.remove(at);
-        let outcome = Outcome { call_id: id, content: parts, ..Outcome::default() };
+        let outcome = ToolOutcome { call_id: id, content: parts, ..ToolOutcome::default() };
         let mut fields = rest(item, &["type", "call_id", "output"]);
         if kind(item) != OUTPUT {
             // The call may be far away when this is written again.
             fields.say("type", &kind(item));
         }
         let extra = kept(&fields, NAME);
-        self.push(Message { extra, ..Message::of(Role::Tool, vec![Part::Result(outcome)]) });
+        self.push(Message { extra, ..Message::of(Role::Tool, vec![MessagePart::Result(outcome)]) });
         Ok(true)
     }
 }
 
 /// A part of what someone other than the model says; `None` when it stands for itself nowhere else.
-fn read_content(part: &Object<'_>) -> Option<Part> {
+fn read_content(part: &RawObject<'_>) -> Option<MessagePart> {
     let kind = text(part, "type")?;
     if let Some(words) = words(part).filter(|_| kind != "refusal") {
-        return Some(Part::Text { text: words, extra: kept(&rest(part, &["type", "text"]), NAME) });
+        return Some(MessagePart::Text { text: words, extra: kept(&rest(part, &["type", "text"]), NAME) });
     }
     if kind == "input_image" && rest(part, &["type", "image_url", "detail"]).is_empty() {
         let source = text(part, "image_url").map(|url| ImageSource::Url { url });
         if let Some(source) = source {
-            return Some(Part::Image { source, detail: text(part, "detail") });
+            return Some(MessagePart::Image { source, detail: text(part, "detail") });
         }
     }
-    let whole = || Raw::parse(json::all(part).json()).ok();
-    kind.starts_with("input_").then(whole).flatten().map(|json| Part::Opaque(opaque(NAME, json)))
+    let whole = || RawJson::parse(json::all(part).json()).ok();
+    kind.starts_with("input_").then(whole).flatten().map(|json| MessagePart::Opaque(opaque(NAME, json)))
 }

@@ -1,13 +1,13 @@
 //! Tools and parameters, from each dialect to each other.
 
 use super::*;
-use komado_core::raw::Raw;
+use komado_core::raw::RawJson;
 
 fn setup(dialect: Dialect, tools: &str, params: &str) -> Setup {
     Setup {
         system: None,
-        tools: Some(Raw::parse(tools).unwrap()),
-        params: Some(Raw::parse(params).unwrap()),
+        tools: Some(RawJson::parse(tools).unwrap()),
+        params: Some(RawJson::parse(params).unwrap()),
         dialect: Some(dialect.name().into()),
     }
 }

@@ -1,8 +1,8 @@
 //! Appends: all or none, once under a key, also over a crash.
 
 use super::*;
-use crate::server::api::answers::Answers;
-use komado_ops::Planned;
+use crate::server::api::idempotency::IdempotencyTable;
+use komado_ops::PlannedEntries;
 
 fn one(text: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": text }] })
@@ -47,10 +47,11 @@ async fn what_was_planned_before_a_crash_is_done_when_it_is_not_in_the_journal()
     let place = Place::new();
     place.talk("s").await;
     let body = one("crash");
-    let name = Answers::name(" s/root", b"k").unwrap();
+    let name = IdempotencyTable::name(" s/root", b"k").unwrap();
     let digest = blake3::hash(body.to_string().as_bytes()).to_hex().to_string();
-    let answers = Answers::at(place.folder.path());
-    let planned = Planned { seq: 4, line: "no such line".into(), answer: json!({ "seqs": [4] }).to_string() };
+    let answers = IdempotencyTable::at(place.folder.path());
+    let planned =
+        PlannedEntries { seq: 4, line: "no such line".into(), answer: json!({ "seqs": [4] }).to_string() };
     answers.plan(&name, &digest, &planned, "2999-01-01T00:00:00.000000Z").unwrap();
     place.post(ENTRIES, one("someone else was faster")).await.ok(201);
     let done = place.with("POST", ENTRIES, &[("idempotency-key", "k")], Some(&body)).await.ok(201);
@@ -59,7 +60,7 @@ async fn what_was_planned_before_a_crash_is_done_when_it_is_not_in_the_journal()
 
 #[test]
 fn a_key_is_refused_while_its_first_call_runs() {
-    let answers = Answers::default();
+    let answers = IdempotencyTable::default();
     let running = answers.begin("n").unwrap();
     assert_eq!(answers.begin("n").err().unwrap().status, StatusCode::CONFLICT);
     drop(running);

@@ -231,7 +231,7 @@ async fn a_user_is_forgotten_by_whoever_may_remove_their_sessions_and_by_nobody_
     assert_eq!((&would["would_erase"], &would["erased"]), (&1.into(), &0.into()));
     let id = komado_core::SessionId::new(HERS).unwrap();
     let store = place.house.context.engine.store();
-    let held = store.open(&id, &komado_core::ThreadId::root(), komado_store::Mode::Write).unwrap();
+    let held = store.open(&id, &komado_core::ThreadId::root(), komado_store::OpenMode::Write).unwrap();
     let busy = place.with("DELETE", "/users/ann", &hers, None).await;
     assert!(
         busy.text().contains("of-ann by process") && busy.text().contains("force=true"),

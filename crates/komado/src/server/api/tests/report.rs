@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::server::api::report as answer;
-use crate::server::api::request::Call;
+use crate::server::api::request::ApiCall;
 
 /// Two users who ask the same; what one of them types would be a script, or a formula.
 async fn asked() -> (Place, String, String) {
@@ -124,9 +124,9 @@ async fn one_report_is_made_at_a_time() {
 async fn one_who_reads_slowly_keeps_nobody_waiting() {
     let place = Place::new();
     let (house, context) = (Arc::clone(&place.house), place.house.context.clone());
-    let call = Call { context, house, answers: Arc::default(), headers: HeaderMap::new() };
+    let call = ApiCall { context, house, answers: Arc::default(), headers: HeaderMap::new() };
     // A row for each day of nine years: more than is sent ahead of a reader.
-    let mut wanted = komado_ops::Arguments::default();
+    let mut wanted = komado_ops::NamedArguments::default();
     wanted.insert("from", &json!("3300d"));
     let unread = answer(call, wanted).await.unwrap();
     place.house.context.report(|| Ok(())).expect("the place was not given back");

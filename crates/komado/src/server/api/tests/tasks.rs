@@ -2,7 +2,7 @@
 
 use super::*;
 use komado_core::{SessionId, ThreadId};
-use komado_store::{FileStore, Holder, Mode, Store};
+use komado_store::{FileStore, Holder, OpenMode, Store};
 
 async fn add(place: &Place, key: &[(&str, &str)], body: Value) -> String {
     let told = place.with("POST", "/tasks", key, Some(&body)).await;
@@ -118,7 +118,7 @@ async fn a_task_that_another_process_writes_is_not_stopped_and_keeps_its_words()
     assert_eq!(change(&place, &id, "pause").await, "paused");
     let holder = Holder { pid: 1, host: "elsewhere".into(), program: "other".into(), since: String::new() };
     let other = FileStore::new(place.folder.path(), holder);
-    let held = other.open(&SessionId::new(id.as_str()).unwrap(), &ThreadId::root(), Mode::Write).unwrap();
+    let held = other.open(&SessionId::new(id.as_str()).unwrap(), &ThreadId::root(), OpenMode::Write).unwrap();
     let why = place.with("POST", &format!("/tasks/{id}/stop"), &[], None).await.problem(409);
     assert!(why.contains(&id), "{why}");
     assert_eq!(place.get(&format!("/tasks/{id}")).await.ok(200)["state"], "paused");

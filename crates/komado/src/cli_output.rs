@@ -1,0 +1,420 @@
+//! Standard output: lines for people, or JSON for programs; never a mix.
+//!
+//! What is printed was often said by a model, a tool or a repository. So nothing of it reaches a terminal that the terminal would act
+//! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
+//! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub(crate) use komado_core::notation::grouped as number;
+use komado_core::notation::{shown, tamed, width as width_of};
+use komado_ops::{FaultKind, OpFault, OpResult, OperationProgress};
+use serde::Serialize;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What is under the pen: standard output, but for tests.
+type CliWriter = Box<dyn Write + Send + Sync>;
+
+/// Where a verb prints its data. Talk goes to standard error.
+pub(crate) struct CliOutput {
+    out: BufWriter<CliWriter>,
+    /// True when the reader is a program.
+    pub(crate) json: bool,
+    /// Columns of the terminal.
+    pub(crate) width: usize,
+    colour: bool,
+    terminal: bool,
+}
+
+/// Colours with a meaning.
+#[derive(Clone, Copy)]
+pub(crate) enum Style {
+    /// Names and headings.
+    Bold,
+    /// Less important.
+    Dim,
+    /// Fine.
+    Green,
+    /// Look here.
+    Yellow,
+    /// Trouble.
+    Red,
+    /// The machine's words.
+    Cyan,
+}
+
+impl CliOutput {
+    pub(crate) fn new(json: bool) -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+        Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal }
+    }
+
+    /// Prints a line.
+    pub(crate) fn line(&mut self, text: impl AsRef<str>) -> OpResult {
+        writeln!(self.out, "{}", self.printed(text.as_ref()))?;
+        // On a terminal what is said beside the data must not overtake it.
+        if self.terminal { self.flush() } else { Ok(()) }
+    }
+
+    /// Prints a line that ends where the terminal does.
+    pub(crate) fn fit(&mut self, text: &str) -> OpResult {
+        match self.terminal {
+            true => self.line(clip(text, self.width)),
+            false => self.line(text),
+        }
+    }
+
+    /// Prints one JSON value on a line.
+    pub(crate) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> OpResult {
+        let mut out = self.safe();
+        serde_json::to_writer(&mut out, value)?;
+        Ok(out.write_all(b"\n")?)
+    }
+
+    /// For lines of JSON, CSV or HTML: as they are, but on a terminal without anything that it would act on.
+    pub(crate) fn safe(&mut self) -> TerminalSafe<'_> {
+        TerminalSafe { is_on: self.terminal, out: &mut self.out, held: Vec::new() }
+    }
+
+    /// Gives what was printed to the reader now.
+    pub(crate) fn flush(&mut self) -> OpResult {
+        Ok(self.out.flush()?)
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn raw(&mut self) -> &mut dyn Write {
+        &mut self.out
+    }
+
+    /// `text` in a colour, where there are colours; to be printed with [`Paper::line`].
+    pub(crate) fn ink(&self, ink: Style, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match ink {
+            Style::Bold => 1,
+            Style::Dim => 2,
+            Style::Red => 31,
+            Style::Green => 32,
+            Style::Yellow => 33,
+            Style::Cyan => 36,
+        };
+        format!("{}{code}m{text}{}0m", *MARK, *MARK)
+    }
+
+    /// The same, to be printed elsewhere.
+    pub(crate) fn painted(&self, ink: Style, text: &str) -> String {
+        self.printed(&self.ink(ink, text))
+    }
+
+    /// A text as it is printed: of the codes in it only ours are codes.
+    fn printed(&self, text: &str) -> String {
+        let mut parts = text.split(MARK.as_str());
+        let mut out = shown(parts.next().unwrap_or_default());
+        for part in parts {
+            let (code, rest) = part.split_once('m').unwrap_or(("0", part));
+            out.push_str(&format!("\u{1b}[{code}m{}", shown(rest)));
+        }
+        out
+    }
+}
+
+/// What our colours begin with until they are printed. It is another one in each process, so no text can hold it.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("\u{1b}[{:020}{:020};", half(), half())
+});
+
+/// A writer whose lines reach a terminal without anything that it would act on.
+pub(crate) struct TerminalSafe<'a> {
+    out: &'a mut BufWriter<CliWriter>,
+    /// Of a line that has not ended.
+    held: Vec<u8>,
+    is_on: bool,
+}
+
+impl TerminalSafe<'_> {
+    fn let_go(&mut self) -> io::Result<()> {
+        let text = shown(&String::from_utf8_lossy(&std::mem::take(&mut self.held)));
+        self.out.write_all(text.as_bytes())
+    }
+}
+
+impl Write for TerminalSafe<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_on {
+            return self.out.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        if bytes.contains(&b'\n') {
+            self.let_go()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.let_go()?;
+        self.out.flush()
+    }
+}
+
+impl Drop for TerminalSafe<'_> {
+    fn drop(&mut self) {
+        // Whether it could be printed shows when the paper is flushed.
+        let _ = self.let_go();
+    }
+}
+
+/// Says something to the person, beside the data.
+pub(crate) fn say(text: impl AsRef<str>) {
+    // Nothing can be done when even this cannot be said.
+    let _ = writeln!(io::stderr(), "{}", shown(text.as_ref()));
+}
+
+/// Columns of the terminal: what it says, `COLUMNS`, or enough for a log file.
+fn width() -> usize {
+    let asked = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();
+    let told = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
+}
+
+/// At most so many columns of a text, whole characters.
+pub(crate) fn clip(text: &str, columns: usize) -> String {
+    if width_of(text) <= columns {
+        return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let mut taken = 1;
+    let fits = text.chars().take_while(|c| {
+        taken += width_of(c.encode_utf8(&mut [0; 4]));
+        taken <= columns
+    });
+    fits.chain(['…']).collect()
+}
+
+/// Writes a file beside its name first: a name means the whole of it.
+pub(crate) fn keep<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> OpResult<T>) -> OpResult<T> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)
+        .map_err(|error| OpFault::input(format!("cannot write in {}: {error}", folder.display())))?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    let written = write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(written)
+}
+
+/// The text of a file.
+pub(crate) fn read_text(path: &Path) -> OpResult<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| OpFault::new(FaultKind::NotFound, format!("cannot read {}: {e}", path.display())))
+}
+
+/// A path as JSON can hold it: what is not UTF-8 in it is replaced. A path itself would be no JSON then.
+pub(crate) fn text_of(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A number of things, with the word for one or many of them.
+pub(crate) fn count(n: u64, one: &str) -> String {
+    format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
+}
+
+/// Columns that line up, also where a character takes two of them: rows of cells; the first row is the heading. A cell is one line, and a terminal shows it as it is.
+pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| tamed(cell)).collect()).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|c| rows.iter().filter_map(|row| row.get(c)).map(|cell| width_of(cell)).max().unwrap_or(0))
+        .collect();
+    rows.iter().map(|row| table_line(row, &widths, right)).collect()
+}
+
+fn table_line(row: &[String], widths: &[usize], right: &[usize]) -> String {
+    let mut text = String::new();
+    for (c, cell) in row.iter().enumerate() {
+        let gap = " ".repeat(widths[c].saturating_sub(width_of(cell)));
+        if c > 0 {
+            text.push_str("  ");
+        }
+        if right.contains(&c) {
+            text.push_str(&gap);
+            text.push_str(cell);
+        } else {
+            text.push_str(cell);
+            text.push_str(&gap);
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// A bar for less than so many entries would only flicker.
+const FEWEST: u64 = 2000;
+
+/// How far the operation that runs has come, where standard error is a terminal.
+#[derive(Clone, Default)]
+pub(crate) struct ProgressShown(Arc<Mutex<Option<ProgressBar>>>);
+
+impl ProgressShown {
+    /// Shows how far an operation has come.
+    pub(crate) fn show(&self, at: OperationProgress) {
+        let (what, done, total) = match at {
+            OperationProgress::Indexing { total, .. } if total <= FEWEST => return,
+            OperationProgress::Indexing { done, total } => ("indexing", done, Some(total)),
+            OperationProgress::Appending { entries } => ("entries", entries, None),
+            OperationProgress::Reading { sessions, .. } => ("sessions", sessions, None),
+            OperationProgress::Checking { done, total } => ("checking", done, total),
+            OperationProgress::Migrating { done, total } => ("sessions", done, total),
+            OperationProgress::Importing { lines } => ("lines", lines, None),
+            OperationProgress::Replaying { done, total } => ("replaying", done, Some(total)),
+        };
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = held.get_or_insert_with(|| match total {
+            Some(total) => bar(what, total),
+            None => spinner(what),
+        });
+        total.into_iter().for_each(|total| shown.set_length(total));
+        shown.set_position(done);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        if let Some(shown) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            shown.finish_and_clear();
+        }
+    }
+}
+
+/// A bar on standard error; nothing at all where that is no terminal.
+pub(crate) fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(what);
+    bar
+}
+
+/// The same for something whose end is not known.
+pub(crate) fn spinner(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+    let style = ProgressStyle::with_template("{spinner} {msg} {human_pos} {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Prints a failure and gives the exit code. A reader that went away is no failure.
+pub(crate) fn report(fault: &OpFault, json: bool) -> ExitCode {
+    if fault.is_gone() {
+        return ExitCode::SUCCESS;
+    }
+    if json {
+        let error =
+            serde_json::json!({ "error": { "kind": fault.exit().name(), "message": fault.message() } });
+        say(error.to_string());
+    } else {
+        say(format!("komado: {}", fault.message()));
+    }
+    ExitCode::from(fault.exit() as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    const WILD: &str = "窓\u{1b}[31m\u{1b}]0;mine\u{7}\r\u{9b}2J";
+
+    /// What was printed.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Page {
+        fn paper(&self) -> CliOutput {
+            let out = BufWriter::new(Box::new(self.clone()) as CliWriter);
+            CliOutput { out, json: true, width: 100, colour: false, terminal: false }
+        }
+
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_all_codes_in_a_line_only_our_own_colours_are_codes() {
+        let paper = CliOutput { colour: true, ..CliOutput::new(false) };
+        let line = format!("{WILD} {}", paper.ink(Style::Red, WILD));
+        let escaped = r"窓\u001b[31m\u001b]0;mine\u0007\r\u009b2J";
+        assert_eq!(paper.printed(&line), format!("{escaped} \u{1b}[31m{escaped}\u{1b}[0m"));
+        let plain = CliOutput { colour: false, ..CliOutput::new(false) };
+        assert_eq!(plain.painted(Style::Red, WILD), escaped);
+    }
+
+    #[test]
+    fn json_on_a_terminal_says_the_same_without_codes() {
+        let page = Page::default();
+        let mut paper = CliOutput { terminal: true, ..page.paper() };
+        let wild = "\u{1b}[2J\u{9b}2J\u{7f}\u{202e}窓";
+        paper.json(&wild).unwrap();
+        paper.flush().unwrap();
+        assert_eq!(page.text(), "\"\\u001b[2J\\u009b2J\\u007f\\u202e窓\"\n");
+        assert_eq!(serde_json::from_str::<String>(&page.text()).unwrap(), wild);
+        let page = Page::default();
+        let mut paper = page.paper();
+        paper.json(&"\u{9b}窓").unwrap();
+        paper.flush().unwrap();
+        assert_eq!(page.text(), "\"\u{9b}窓\"\n", "for programs it is as it is");
+    }
+
+    #[test]
+    fn a_cut_never_takes_more_columns_than_there_are() {
+        assert_eq!(clip("小窓の話", 8), "小窓の話");
+        assert_eq!(clip("小窓の話", 7), "小窓の…");
+        assert_eq!(clip("小窓の話", 6), "小窓…");
+        assert_eq!(clip("abc", 2), "a…");
+        assert_eq!((clip("abc", 1), clip("abc", 0)), ("…".into(), String::new()));
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_and_gives_no_orders_to_a_terminal() {
+        let rows = [vec!["label".into()], vec!["a\nFAKE ROW\u{1b}[2J".into()]];
+        assert_eq!(table(&rows, &[]), ["label", "a FAKE ROW\\u001b[2J"]);
+    }
+
+    #[test]
+    fn japanese_takes_two_columns_a_character() {
+        let rows =
+            [vec!["user".into(), "n".into()], vec!["小窓".into(), "12".into()], vec!["a".into(), "3".into()]];
+        assert_eq!(table(&rows, &[1]), ["user   n", "小窓  12", "a      3"]);
+    }
+}
