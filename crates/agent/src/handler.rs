@@ -4,7 +4,7 @@
 //! long it was worked on, where the playbook stands. So [`work`] asks the journal first what is left to do, and does only
 //! that. The end has an order: the journal says it, then the tracker is told, then the queue; the worker that takes up a task
 //! whose end is journaled does the rest. Nothing here knows a process, a signal or a terminal: what is wanted of a task
-//! from outside comes as [`Orders`], and what happens is handed to the listener.
+//! from outside comes as [`TaskOrders`], and what happens is handed to the listener.
 
 mod instructions;
 mod last_words;

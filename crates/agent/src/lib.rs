@@ -1,7 +1,7 @@
 //! An agent around a context: tasks that wait in a queue, a worker that takes them, and what it works with.
 //!
-//! A [`Task`](task::Task) is a session that came from a queue. A [`Source`](source::Source) brings tasks and hears how they
-//! end. The [`handler`] works on one: it follows a [`playbook`], asks the model through a [`Mind`](mind::Mind) and lets it
+//! A [`Task`](task::Task) is a session that came from a queue. A [`TaskSource`](source::TaskSource) brings tasks and hears how they
+//! end. The [`handler`] works on one: it follows a [`playbook`], asks the model through a [`ModelSession`](model_session::ModelSession) and lets it
 //! call [`tools`]. The [`worker`] takes tasks from the queue and gives each its own process. Nothing of a conversation is
 //! held in memory, and nothing is known here that the journal does not say: a worker that is killed is followed by another
 //! that goes on where the journal ends.

@@ -1,6 +1,6 @@
 //! The model that works on a task: asking it, its window, and what writes chronicles.
 //!
-//! [`ModelMind`] is a resolved model as such. What the engine says went wrong is handed on as it is, so that a model that is
+//! [`ResolvedModelSession`] is a resolved model as such. What the engine says went wrong is handed on as it is, so that a model that is
 //! away can be told from a request that can never be sent. What the settings have wrong is told in their own words.
 
 use crate::{Error, Result};

@@ -18,7 +18,7 @@ use std::fmt::{Display, Formatter, Result};
 /// How much of an output is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClipLimits {
-    /// Bytes of the whole view, notes included. What is below [`Limits::FLOOR`] counts as that.
+    /// Bytes of the whole view, notes included. What is below [`ClipLimits::FLOOR`] counts as that.
     pub max_message_bytes: usize,
     /// Characters of a line.
     pub max_line_length: usize,

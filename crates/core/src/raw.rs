@@ -115,7 +115,7 @@ impl<'a> RawObject<'a> {
         found.filter(|v| v.get() != "null")
     }
 
-    /// Like [`Object::get`], read as `T`.
+    /// Like [`RawObject::get`], read as `T`.
     pub fn read<T: serde::de::Deserialize<'a>>(&self, key: &str) -> Result<Option<T>, BadField> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let bad = |e: serde_json::Error| BadField { key: key.into(), why: e.to_string() };

@@ -2,7 +2,7 @@
 //!
 //! The fold never reads messages. It walks the chain of operations backwards from a moment (a rewind jumps, so what
 //! was abandoned is not even visited), keeps the edits and pins in force, and lays the visible entries out as a short
-//! list of [`Piece`]s: runs of entries, texts that stand for others, entries with other content. Its size is that of
+//! list of [`ViewPiece`]s: runs of entries, texts that stand for others, entries with other content. Its size is that of
 //! the edits in force, not of the conversation, and running sums give its tokens without adding anything up.
 //!
 //! Rules, in full:

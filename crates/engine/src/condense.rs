@@ -82,7 +82,7 @@ pub trait Transcript {
 /// What a summariser is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SummaryInput {
-    /// A [`Request`]: instructions, and the messages as the model sees them.
+    /// A [`SummaryRequest`]: instructions, and the messages as the model sees them.
     Request,
     /// No request: the facts of the messages as they were said, also of those that are shown trimmed.
     Facts,

@@ -108,7 +108,7 @@ pub struct PlacedTranscript {
     pub session: SessionId,
     /// The thread it goes on from.
     pub thread: ThreadId,
-    /// The entry after which it goes on; 0 for the beginning. For [`How::Extends`] the thread's last entry; else the moment to
+    /// The entry after which it goes on; 0 for the beginning. For [`Placement::Extends`] the thread's last entry; else the moment to
     /// rewind to or to fork at: the `Sent` with the deepest mark, or the end of the reply to it where the client tells the
     /// same. So that mark is on the path of what goes on, and nothing after it that the client does not tell.
     pub at: Seq,
@@ -118,7 +118,7 @@ pub struct PlacedTranscript {
     pub known: u32,
     /// The name that the client gave, as it is to be noted for a new session (`Meta.alias`, and a spot at 0).
     pub alias: Option<String>,
-    /// The name of the thread to be made, for [`How::Forks`] and [`How::Beside`]: the first of its row that is free. Also for a
+    /// The name of the thread to be made, for [`Placement::Forks`] and [`Placement::Beside`]: the first of its row that is free. Also for a
     /// new session whose first request is one beside the conversation.
     pub fork: Option<ThreadId>,
 }

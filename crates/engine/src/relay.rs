@@ -2,7 +2,7 @@
 //!
 //! The gateway's exchange (`exchange.rs`). Under budget the bytes that arrive are the bytes that leave; over budget the
 //! edits of the ladder are put into them and nothing else is. It blocks, on a thread of its own for each request. What goes
-//! wrong on our side before the answer begins is a [`Fault`]: the caller then sends the request on untouched
+//! wrong on our side before the answer begins is a [`RelayFault`]: the caller then sends the request on untouched
 //! ([`untouched`]), or stops, as it was told. `docs/gateway.md` tells the whole story.
 //!
 //! Untouched means that nothing of ours is relied on: no store is asked, nothing is journaled or made smaller. A request in
@@ -198,7 +198,7 @@ pub struct Relay {
     /// overflow inside the stream can only be handed on. A second unless set.
     pub patience: Duration,
     /// How long a request waits while another process holds its session. It goes on once that process is done, or has died
-    /// and lost it; where it is still at work then, the request is a [`Fault`] of ours. A second unless set.
+    /// and lost it; where it is still at work then, the request is a [`RelayFault`] of ours. A second unless set.
     pub waiting: Duration,
 }
 
@@ -223,8 +223,8 @@ impl Relay {
         self.claims.is_busy(session, thread)
     }
 
-    /// Handles a request. Once [`Outlet::begin`] was called there is no fault any more: what goes wrong then is journaled
-    /// if it can be, and told to [`Outlet::end`].
+    /// Handles a request. Once [`ClientOutlet::begin`] was called there is no fault any more: what goes wrong then is journaled
+    /// if it can be, and told to [`ClientOutlet::end`].
     pub fn relay(
         &self,
         arrival: &ClientRequest,

@@ -2,7 +2,7 @@
 //!
 //! What is printed was often said by a model, a tool or a repository. So nothing of it reaches a terminal that the terminal would act
 //! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
-//! it goes, and JSON is on a terminal. Only [`Paper::raw`] gives bytes as they are.
+//! it goes, and JSON is on a terminal. Only [`CliOutput::raw`] gives bytes as they are.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::notation::grouped as number;
@@ -93,7 +93,7 @@ impl CliOutput {
         &mut self.out
     }
 
-    /// `text` in a colour, where there are colours; to be printed with [`Paper::line`].
+    /// `text` in a colour, where there are colours; to be printed with [`CliOutput::line`].
     pub(crate) fn ink(&self, ink: Style, text: &str) -> String {
         if !self.colour {
             return text.to_owned();

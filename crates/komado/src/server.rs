@@ -1,6 +1,6 @@
 //! The server: every interface but the command line, on one address, until it is told to stop.
 //!
-//! The gateway, the HTTP API, MCP and what operators look at are routers of their own over one [`House`]; here they are put
+//! The gateway, the HTTP API, MCP and what operators look at are routers of their own over one [`ServerState`]; here they are put
 //! together, and everything that holds for all of them (who may come in, how large a body may be, how it ends) is laid around.
 
 pub(crate) mod access;

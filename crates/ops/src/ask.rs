@@ -1,6 +1,6 @@
 //! Asking a model: a conversation in a thread, one question after the other.
 //!
-//! What is said while a question is answered goes to a [`Listener`]: words as they come, edits that were made to fit, and what
+//! What is said while a question is answered goes to an [`AskListener`]: words as they come, edits that were made to fit, and what
 //! went wrong on the way. The answer itself is the result. A question that brings no answer is kept like any other.
 
 use crate::address::Target;

@@ -155,9 +155,9 @@ pub struct Route {
     pub may_be_there: bool,
     /// True where the result is also offered in forms for people, which the interface renders.
     pub has_forms: bool,
-    /// True where a call that names itself is done once ([`Context::planning`]).
+    /// True where a call that names itself is done once ([`OperationContext::planning`]).
     pub is_once: bool,
-    /// The media type of a body that the operation reads as it is ([`Context::reading`]); the request stands in the query then.
+    /// The media type of a body that the operation reads as it is ([`OperationContext::reading`]); the request stands in the query then.
     pub body: Option<&'static str>,
     /// A field of the request that stands in the header of its name.
     pub header: Option<&'static str>,
@@ -253,11 +253,11 @@ pub struct EncodedResult {
 /// An operation among others: what the interfaces know of it without knowing its type.
 #[derive(Clone, Copy)]
 pub struct OperationRow {
-    /// [`About::name`].
+    /// [`OperationLabel::name`].
     pub name: &'static str,
-    /// [`About::title`].
+    /// [`OperationLabel::title`].
     pub title: &'static str,
-    /// [`About::effect`].
+    /// [`OperationLabel::effect`].
     pub effect: Effect,
     /// [`Operation::INTERFACES`].
     pub interfaces: Interfaces,

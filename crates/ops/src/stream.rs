@@ -1,7 +1,7 @@
 //! Operations whose result is too large to be held: it is handed on item by item.
 //!
-//! An interface that knows types takes the items through a [`Sink`]; one that knows only names and JSON has the result written
-//! ([`crate::Row::stream`]): as one JSON object whose last field is `items`, or as bytes.
+//! An interface that knows types takes the items through a [`StreamSink`]; one that knows only names and JSON has the result written
+//! ([`crate::OperationRow::stream`]): as one JSON object whose last field is `items`, or as bytes.
 
 use crate::{
     EncodedResult, Interfaces, NamedArguments, OpFault, OpResult, OperationContext, OperationLabel,

@@ -148,15 +148,15 @@ pub trait Decode: Send {
     /// Takes bytes in and hands on the events that are now whole.
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(ModelEvent));
 
-    /// No more comes: hands on what is left. Whether the answer was whole is to be seen from [`Event::Finished`].
+    /// No more comes: hands on what is left. Whether the answer was whole is to be seen from [`ModelEvent::Finished`].
     fn end(&mut self, each: &mut dyn FnMut(ModelEvent));
 }
 
 /// An answer being written.
 ///
-/// It may be made of several answers, one after the other: a second [`Event::Begun`] says that the next one comes. The
-/// client sees one, with the first one's id; what is open is closed, and indexes go on. Of [`Event::Usage`] and
-/// [`Event::Finished`] only the last answer's are to be told.
+/// It may be made of several answers, one after the other: a second [`ModelEvent::Begun`] says that the next one comes. The
+/// client sees one, with the first one's id; what is open is closed, and indexes go on. Of [`ModelEvent::Usage`] and
+/// [`ModelEvent::Finished`] only the last answer's are to be told.
 pub trait Encode: Send {
     /// Adds the bytes of one event to `out`.
     fn event(&mut self, event: &ModelEvent, out: &mut Vec<u8>);

@@ -1,6 +1,6 @@
 //! What a provider says, piece by piece, in words that are the same for every dialect.
 //!
-//! A decoder turns bytes into events, an encoder turns events into bytes, and [`Heard`](crate::Heard) adds them up to a
+//! A decoder turns bytes into events, an encoder turns events into bytes, and [`ModelResponse`](crate::ModelResponse) adds them up to a
 //! message. An event owns its words, so that it can be handed on while the next bytes arrive.
 
 use komado_core::journal::Usage;
@@ -17,7 +17,7 @@ pub enum ModelEvent {
         /// The model that answers, as it calls itself.
         model: Option<String>,
     },
-    /// More words; they join the text before them unless an [`Event::PartDone`] came between.
+    /// More words; they join the text before them unless an [`ModelEvent::PartDone`] came between.
     Text(String),
     /// More of what the model thinks, before it speaks.
     Reasoning(String),

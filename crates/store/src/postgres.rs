@@ -3,7 +3,7 @@
 //! A journal is rows: one for each entry, its line byte for byte, under (session, thread, number). An append is one
 //! statement and one commit. It compares the thread's last number and the token of the session's lease, both under their
 //! locks, so of two who append after the same entry one succeeds, and who was taken over writes nothing. What was
-//! acknowledged is as durable as the server's commits are; [`vitals`](crate::Pulse::vitals) tells what the server says of that.
+//! acknowledged is as durable as the server's commits are; [`vitals`](crate::StoreFigures::vitals) tells what the server says of that.
 //!
 //! Nothing here needs PL/pgSQL, large objects or advisory locks, and the way of an append nothing but rows, CTEs and row
 //! locks: CockroachDB and YugabyteDB have all of that (neither was tried). What differs there: without LISTEN a watcher is told to look at

@@ -1,6 +1,6 @@
 //! What came of a request: its response, read from the first byte to the last.
 //!
-//! The one loop that turns a provider's bytes into events, a message and its usage. A [`Receiver`] hands them on. Until it
+//! The one loop that turns a provider's bytes into events, a message and its usage. A [`ResponseReceiver`] hands them on. Until it
 //! has handed on something a refusal is still a refusal, also one inside a stream that began well; after that the request
 //! cannot be sent again, and what breaks off is lost.
 

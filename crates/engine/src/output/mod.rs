@@ -1,9 +1,9 @@
 //! Reading on in an output of which the model was shown a part.
 //!
-//! A [`Reference`] names an output: by the id of its blob, or by the entry that holds or names it. [`read`](read::read)
-//! gives numbered lines, [`grep`](grep::grep) finds, [`line`](line::line) gives characters of one line. All of them stream:
+//! An [`OutputReference`] names an output: by the id of its blob, or by the entry that holds or names it. [`read`](read::read)
+//! gives numbered lines, [`grep`](grep::grep) finds, [`line`](read::line) gives characters of one line. All of them stream:
 //! memory is bounded, whether the output is a gigabyte of lines or one line of a gigabyte, and so is what they give
-//! back. They only look; nothing here changes a thread, but for [`say`], the door by which a long output comes in.
+//! back. They only look; nothing here changes a thread, but for `say`, by which a long output comes in.
 
 use crate::thread::Thread;
 use grep::{GrepPattern, GrepSearch};

@@ -152,7 +152,7 @@ impl ClientAccess {
     }
 }
 
-/// Lets in who may come in; a [`Caller`] is among the request's extensions from here on.
+/// Lets in who may come in; an [`ApiCaller`] is among the request's extensions from here on.
 pub(crate) async fn gate(
     State(house): State<Arc<ServerState>>,
     mut request: Request,

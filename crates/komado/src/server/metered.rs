@@ -172,7 +172,7 @@ impl Store for MeteredStore {
     }
 }
 
-/// Calls that are passed on and counted: a trait, and for each call how it is counted (see [`Metered::read`] and those beside it).
+/// Calls that are passed on and counted: a trait, and for each call how it is counted (see [`MeteredStore::read`] and those beside it).
 macro_rules! passed_on {
     ($($trait:ident {
         $($kind:ident $call:literal $name:ident($($arg:ident: $type:ty),*) -> $output:ty;)+

@@ -51,7 +51,7 @@ impl Streamed for Export {
 /// Bytes of an export's first line.
 const FIRST: u64 = 1 << 20;
 
-/// Read a session that was exported. The export is the input of the call ([`Context::reading`]).
+/// Read a session that was exported. The export is the input of the call ([`OperationContext::reading`]).
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(description = "Read a session that was exported.")]
 pub struct Import {
