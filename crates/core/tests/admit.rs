@@ -184,7 +184,8 @@ fn each_refusal_names_its_reason_and_what_to_do_instead() {
 #[test]
 fn every_kind_of_refusal_has_its_case() {
     let source = include_str!("../src/admit.rs");
-    let body = source.split("pub enum Refusal {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
+    let body =
+        source.split("pub enum EntryRefusal {").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
     let name = |line: &str| line.split([' ', '{', ',']).next().map(str::to_owned);
     let at_variant =
         |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());

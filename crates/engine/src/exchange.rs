@@ -1,6 +1,6 @@
 //! One exchange with a model: fit, render, announce, send, receive, journal, learn; smaller and again when it was too large.
 //!
-//! [`exchange`] serves `ask`, tasks, summaries, chronicles and the gateway. What differs between them is an [`ExchangeWire`]: how a
+//! `exchange` serves `ask`, tasks, summaries, chronicles and the gateway. What differs between them is an `ExchangeWire`: how a
 //! request is made (a rendered file, or a splice of a client's bytes) and where its response goes. The journal has the
 //! request before it leaves and the reply before the caller goes on.
 

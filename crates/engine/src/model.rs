@@ -271,7 +271,7 @@ impl ModelSettings {
 
 /// No build without the server has one.
 #[cfg(not(feature = "server"))]
-type Server = std::convert::Infallible;
+type ScriptedServer = std::convert::Infallible;
 
 #[cfg(not(feature = "server"))]
 fn scripted(_own: &MetaConfig, _choice: &ModelChoice) -> Result<Target> {

@@ -1,6 +1,6 @@
 //! What a provider says, piece by piece, in words that are the same for every dialect.
 //!
-//! A decoder turns bytes into events, an encoder turns events into bytes, and [`ModelResponse`](crate::ModelResponse) adds them up to a
+//! A decoder turns bytes into events, an encoder turns events into bytes, and [`ModelResponse`] adds them up to a
 //! message. An event owns its words, so that it can be handed on while the next bytes arrive.
 
 use komado_core::journal::Usage;

@@ -6,10 +6,10 @@
 //! refuse, also where a lenient server would let it pass.
 //!
 //! ```no_run
-//! use komado_provider::scripted::{Options, Server, Step};
+//! use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};
 //!
-//! let server = Server::start(Options { window: Some(4096), ..Options::default() })?;
-//! server.add(Step::say("hello"));
+//! let server = ScriptedServer::start(ScriptedOptions { window: Some(4096), ..ScriptedOptions::default() })?;
+//! server.add(ScriptStep::say("hello"));
 //! // Point a client at `server.url()`, then look at what it sent.
 //! for seen in server.seen() {
 //!     println!("{} {} tokens", seen.path, seen.tokens);

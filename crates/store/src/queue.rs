@@ -102,11 +102,11 @@ pub trait Queue: Send + Sync {
     /// Takes the first job that waits, and hides it for `hidden`.
     fn take(&self, holder: &Holder, hidden: Duration) -> Result<Option<TakenJob>>;
 
-    /// Hides a job for `hidden` from now. [`Error::NotYours`](crate::Error::NotYours) when it was taken by another, or is
+    /// Hides a job for `hidden` from now. [`Error::NotYours`] when it was taken by another, or is
     /// no longer in the queue.
     fn keep(&self, taken: &TakenJob, hidden: Duration) -> Result<()>;
 
-    /// Ends the work on a job. [`Error::NotYours`](crate::Error::NotYours) as above; then nothing is changed.
+    /// Ends the work on a job. [`Error::NotYours`] as above; then nothing is changed.
     fn finish(&self, taken: &TakenJob, outcome: &JobOutcome) -> Result<()>;
 
     /// The jobs in the queue, in order: those after the one of session `after`, at most `limit` (0 for all).

@@ -6,11 +6,11 @@
 //! that whatever they say is the same in every run.
 //!
 //! ```no_run
-//! use komado_agent::source::Kind;
-//! use komado_testkit::tracker::{Issue, Server};
+//! use komado_agent::source::TrackerKind;
+//! use komado_testkit::tracker::{FakeIssue, TrackerServer};
 //!
-//! let server = Server::start(Kind::GitHub, "token")?;
-//! let place = server.add_issue("ann/tool", Issue::new("Fix the lid").label("komado").by("ann"));
+//! let server = TrackerServer::start(TrackerKind::GitHub, "token")?;
+//! let place = server.add_issue("ann/tool", FakeIssue::new("Fix the lid").label("komado").by("ann"));
 //! // Point a source at `server.url()`, then look at what became of it.
 //! println!("{:?}", server.issue(&place).map(|issue| issue.labels));
 //! # Ok::<(), std::io::Error>(())

@@ -1,7 +1,7 @@
 //! Reading on in an output of which the model was shown a part.
 //!
 //! An [`OutputReference`] names an output: by the id of its blob, or by the entry that holds or names it. [`read`](read::read)
-//! gives numbered lines, [`grep`](grep::grep) finds, [`line`](read::line) gives characters of one line. All of them stream:
+//! gives numbered lines, [`grep`](grep::grep) finds, [`line`](fn@line) gives characters of one line. All of them stream:
 //! memory is bounded, whether the output is a gigabyte of lines or one line of a gigabyte, and so is what they give
 //! back. They only look; nothing here changes a thread, but for `say`, by which a long output comes in.
 

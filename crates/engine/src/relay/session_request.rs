@@ -8,7 +8,7 @@
 //! that it is the same after a restart.
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
-use super::splice::{digest, is_whole, waiting, whole};
+use super::splice::{digest, is_whole, stretches, waiting, whole};
 use super::threads::{ThreadClaim, find};
 use super::{
     ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream, RequestSetup,
@@ -32,7 +32,7 @@ use komado_core::message::{Call, Message};
 use komado_core::raw::RawJson;
 use komado_core::{Kind as EntryKind, Seq, View};
 use komado_provider::dialect::ResponseStamp;
-use komado_provider::{Dialect, ElementAuthor, ModelResponse, ProviderFailure, ResponseForm, ScannedRequest};
+use komado_provider::{Dialect, ElementAuthor, ModelResponse, ProviderFailure, ResponseForm};
 use komado_store::TranscriptPlace;
 use std::ops::Range;
 
@@ -487,9 +487,6 @@ fn differs(old: &Setup, new: &Setup) -> bool {
     words(old) != words(new) || tools(old) != tools(new)
 }
 
-/// How much of a transcript is read at a time.
-const STRETCH: u64 = 8 << 20;
-
 /// Groups, as they are gathered: neighbours of one shape are counted.
 #[derive(Default)]
 struct Groups(Vec<ElementGroup>);
@@ -683,24 +680,6 @@ fn announce(request: &SessionRequest<'_>, batch: &mut MessageBatch<'_>) -> Resul
     let outgoing = OutgoingRequest::new((RequestBody::Spliced(body), digest), batch.view().tokens());
     let outgoing = OutgoingRequest { mark: Some(request.mark.clone()), ..outgoing };
     batch.enter(outgoing.announcement(&request.upstream.asking.model)).map(Some)
-}
-
-/// Elements in stretches that can be read alone: each begins where a user speaks.
-fn stretches(skim: &ScannedRequest, which: Range<u32>) -> Vec<Range<u32>> {
-    let mut stretches = Vec::new();
-    let (mut from, mut bytes) = (which.start, 0);
-    for at in which.clone() {
-        let Some(element) = skim.elements.get(at as usize) else { break };
-        if bytes > STRETCH && element.by == ElementAuthor::User {
-            stretches.push(from..at);
-            (from, bytes) = (at, 0);
-        }
-        bytes += element.span.end - element.span.start;
-    }
-    if from < which.end {
-        stretches.push(from..which.end);
-    }
-    stretches
 }
 
 #[cfg(test)]

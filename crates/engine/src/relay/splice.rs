@@ -15,7 +15,7 @@ use komado_core::message::{Call, CallKind, Message};
 use komado_core::raw::RawObject;
 use komado_core::view::{ItemSource, ReplacedTexts, ShownItem};
 use komado_core::{Head, Kind, Role, Seq};
-use komado_provider::{Dialect, ModelRequest, ScannedRequest, Splice, SplicePiece};
+use komado_provider::{Dialect, ElementAuthor, ModelRequest, ScannedRequest, Splice, SplicePiece};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -584,6 +584,27 @@ fn blocks(
         }
     }
     blocks
+}
+
+/// How much of a transcript is read at a time.
+const STRETCH: u64 = 8 << 20;
+
+/// Elements in stretches that can be read alone: each begins where a user speaks.
+pub(super) fn stretches(skim: &ScannedRequest, which: Range<u32>) -> Vec<Range<u32>> {
+    let mut stretches = Vec::new();
+    let (mut from, mut bytes) = (which.start, 0);
+    for at in which.clone() {
+        let Some(element) = skim.elements.get(at as usize) else { break };
+        if bytes > STRETCH && element.by == ElementAuthor::User {
+            stretches.push(from..at);
+            (from, bytes) = (at, 0);
+        }
+        bytes += element.span.end - element.span.start;
+    }
+    if from < which.end {
+        stretches.push(from..which.end);
+    }
+    stretches
 }
 
 #[cfg(test)]

@@ -41,8 +41,13 @@ const PACKAGES: &[(&str, usize)] = &[("", 75), ("client", 140)];
 /// Names that several types may have, and why.
 const SHARED_NAMES: &[(&str, &str)] = &[
     ("Args", "the arguments of one verb: `append::Args`"),
+    ("Encoder", "one for each dialect, inside it, of one shape"),
     ("Error", "what goes wrong in one crate or module: `store::Error`"),
+    ("Reply", "the journal's; and the library's, whose names are short: `komado::Reply`"),
     ("Result", "the result of one crate or module: `store::Result`"),
+    ("Session", "the table's row; and the library's, with its asynchronous form"),
+    ("Traces", "in a build with traces and in one without"),
+    ("Writer", "one for each dialect, inside it, of one shape"),
 ];
 
 const SAFE_CRATES: &[&str] = &["core", "engine", "agent", "ops", "sdk"];
@@ -342,7 +347,7 @@ fn type_name(line: &str) -> Option<&str> {
     };
     let (kind, rest) = rest.trim_start().split_once(' ')?;
     let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
-    ["struct", "enum", "trait", "type", "union"].contains(&kind).then_some(name)
+    (["struct", "enum", "trait", "type", "union"].contains(&kind) && !name.is_empty()).then_some(name)
 }
 
 #[test]
@@ -353,6 +358,42 @@ fn the_pages_a_newcomer_looks_for_exist() {
         .map(|page| format!("{page}:1: this page is missing"))
         .collect();
     report("the documentation is part of the tree", faults);
+}
+
+#[test]
+fn every_path_that_a_page_names_exists() {
+    let mut pages =
+        vec![root().join("ARCHITECTURE.md"), root().join("CONTRIBUTING.md"), root().join("README.md")];
+    pages.extend(
+        list(&root().join("docs")).into_iter().filter(|page| page.extension().is_some_and(|it| it == "md")),
+    );
+    let mut faults = Vec::new();
+    for page in pages {
+        for (number, line) in numbered(&read(&page)) {
+            for path in line.split('`').skip(1).step_by(2).flat_map(source_paths) {
+                if !root().join("crates").join(&path).exists() {
+                    faults.push(format!("{}:{number}: there is no crates/{path}", display(&page)));
+                }
+            }
+        }
+    }
+    report("a page names only files that are there", faults);
+}
+
+/// The files and folders below `crates/` that a word in a page names; `a/src/{b,c}.rs` is two.
+fn source_paths(word: &str) -> Vec<String> {
+    let word = word.strip_prefix("crates/").unwrap_or(word).trim_end_matches('/');
+    let is_path = word.split_once('/').is_some_and(|(name, rest)| {
+        let crates = EDGES.iter().any(|(krate, _)| *krate == name);
+        crates && (rest.starts_with("src") || rest.starts_with("tests")) && !word.contains([' ', '*', '<'])
+    });
+    match (is_path, word.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))) {
+        (false, _) => Vec::new(),
+        (true, None) => vec![word.to_owned()],
+        (true, Some((before, (names, after)))) => {
+            names.split(',').map(|name| format!("{before}{name}{after}")).collect()
+        }
+    }
 }
 
 #[test]
@@ -455,6 +496,15 @@ fn the_type_reader_sees_every_way_to_define_one() {
     ];
     assert_eq!(lines.map(type_name), ["A", "B", "C", "D"].map(Some));
     assert_eq!(["struct A;", "pub fn b() {", "pub use x::C;", "pub(crate) mod d;"].map(type_name), [None; 4]);
+}
+
+#[test]
+fn the_path_reader_sees_files_folders_and_lists() {
+    let found = |word| source_paths(word).join(" ");
+    assert_eq!(found("crates/core/src/view.rs"), "core/src/view.rs");
+    assert_eq!(found("engine/tests/roo/"), "engine/tests/roo");
+    assert_eq!(found("ops/src/task/{put,fetch}.rs"), "ops/src/task/put.rs ops/src/task/fetch.rs");
+    assert_eq!(["komado serve", "docs/cli.md", "core::view", "src/main.rs"].map(found), [""; 4]);
 }
 
 // ---- the tree ----
