@@ -49,7 +49,7 @@ pub(super) fn document(rows: &[OperationRow]) -> Value {
     };
     let mut paths = json!({});
     for row in rows {
-        if let Some(route) = row.interfaces.http.ok() {
+        if let Ok(route) = row.interfaces.http {
             let path = format!("{ROOT}{}", route.path);
             paths[path][route.method.name()] = operation(row, &route, &mut schemas);
         }
