@@ -4,8 +4,6 @@
 //! A case is a journal in the notation, the line that must not follow, and what the refusal has to say. At the end
 //! stands the proof that no kind was forgotten.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use komado_core::journal::{Cause, Edit, EditKind, Entry};
 use komado_core::message::{Call, CallKind, Message, MessagePart, Role, ToolOutcome};
 use komado_core::{EntryRefusal, Seq, Span, admit};

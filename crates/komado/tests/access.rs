@@ -1,6 +1,4 @@
 //! `komado key`: what is printed, what is kept, and what is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

@@ -1,7 +1,5 @@
 //! `komado ask` as a user meets it: against a server that counts, refuses, breaks and answers by a script.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedOptions, ScriptedServer};

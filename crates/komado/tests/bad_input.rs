@@ -1,6 +1,4 @@
 //! Bad input gets a clear error that names the value, the place and what to do; nothing is lost, nothing panics.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::{Place, TALK};

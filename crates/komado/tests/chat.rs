@@ -1,7 +1,5 @@
 //! `komado chat` through a pipe: every command, long messages, a window that is never too small, Ctrl-C.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};

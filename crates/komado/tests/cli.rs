@@ -1,6 +1,4 @@
 //! The command line as its user meets it.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::{Place, TALK};

@@ -1,6 +1,4 @@
 //! `komado confine` as the shell tool starts it: real work gets done inside, and the sessions around are not seen.
-#![allow(clippy::unwrap_used)]
-
 use komado_agent::builtin::{Builtin, BuiltinConfig};
 use komado_agent::sandbox::Confinement;
 use komado_agent::tools::ToolProvider;

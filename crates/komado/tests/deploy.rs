@@ -1,6 +1,4 @@
 //! The files in `deploy/` say what the binary understands.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

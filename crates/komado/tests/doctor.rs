@@ -1,6 +1,4 @@
 //! What `komado doctor` says of the queue.
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use run::{Place, Said};

@@ -1,6 +1,4 @@
 //! `komado explain-error` as a person and a program meet it.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

@@ -1,7 +1,5 @@
 //! The ladder as a user meets it: fit, condense, replay.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use run::Place;

@@ -1,6 +1,4 @@
 //! Defects that a stranger found, each kept from coming back.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::{Place, TALK};

@@ -1,5 +1,7 @@
 //! The tests of this crate through its public interface, as one program: it is linked once.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod access;
 mod ask;
 mod bad_input;
@@ -28,6 +30,8 @@ mod run;
 mod sandbox;
 mod sdk;
 mod seed_commands;
+#[path = "../../store/tests/servers/mod.rs"]
+mod servers;
 mod task;
 mod tasks;
 mod thread;

@@ -1,6 +1,4 @@
 //! `kill -9` at random moments: what was acknowledged is there, and the session opens by itself.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use komado_core::head::EntrySource;

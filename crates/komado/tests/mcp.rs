@@ -1,6 +1,4 @@
 //! The MCP server as a client meets it: every tool, over standard input and output and over HTTP, with the official SDK.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use crate::run;
 
 use rmcp::ServiceExt;

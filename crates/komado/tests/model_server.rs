@@ -1,6 +1,4 @@
 //! `komado model-server` as its user meets it: an address to paste, a line per request, an end when it is told to.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

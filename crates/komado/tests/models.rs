@@ -1,6 +1,4 @@
 //! `komado models`: listing, finding, and a newer collection over the one that is built in.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

@@ -3,8 +3,6 @@
 //! Each interface has a copy of the same folder of sessions. What only reads is asked of the session `demo`; what changes
 //! something has a copy of it to itself, so that no case sees what another has done. An operation that two interfaces offer
 //! needs a case; a case is one line.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use crate::run;
 
 use komado_ops::stream::StreamForm;

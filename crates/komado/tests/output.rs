@@ -1,7 +1,5 @@
 //! Long outputs on the command line: in by a stream, out by lines, searches and bytes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

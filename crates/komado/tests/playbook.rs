@@ -1,7 +1,5 @@
 //! Playbooks as a user meets them: checked, drawn, followed with the built-in model, killed and taken up.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use run::{Place, Said};

@@ -1,7 +1,5 @@
 //! What tasks and playbooks print for programs is what docs/cli.md promises: no field that it does not name.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use run::Place;

@@ -1,7 +1,5 @@
 //! What Komado makes in its base folder only its owner may read, whatever the umask and whichever verb comes first; and what is printed of
 //! a model's, a tool's or a repository's words gives no orders to a terminal.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 #[allow(dead_code)]
 use crate::gateway::stage;
 use crate::run;

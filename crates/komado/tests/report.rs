@@ -1,7 +1,5 @@
 //! `komado report` as people and programs meet it: on sessions that the command line made, in English and Japanese.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::run;
 
 use run::{Place, TALK};

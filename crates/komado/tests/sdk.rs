@@ -2,8 +2,6 @@
 //!
 //! The SDKs are what our users' agents are made of, so a codec that only understands itself would prove nothing. They
 //! are compared at pinned versions, in a Python that `make setup` makes; without it these tests fail, and say so.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

@@ -1,8 +1,6 @@
 //! The folder of a finished demo session under the commands people know: `cat`, `jq`, `sqlite3`.
 //!
 //! `make test` installs `jq` and `sqlite3` when they are missing; both are needed here.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use run::Place;

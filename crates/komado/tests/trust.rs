@@ -1,6 +1,4 @@
 //! `komado trust`, and what a folder from elsewhere can and cannot do before it.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};

@@ -1,6 +1,4 @@
 //! `komado user`: a standing session, what was said, habits, and that nothing is left of one who is forgotten.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::run;
 
 use komado_core::{SessionId, ThreadId};

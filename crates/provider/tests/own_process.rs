@@ -1,7 +1,5 @@
 //! Tests that look at their whole process, run again in one of their own.
 
-#![allow(clippy::unwrap_used)]
-
 use std::process::Command;
 
 /// Runs `test` again in a process of its own, with this environment. True in that process.

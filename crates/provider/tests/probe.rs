@@ -1,6 +1,4 @@
 //! What servers say about their windows, as they say it, and what is read from it.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use komado_provider::probe::Probe;
 
 const PROPS: &str = r#"{"default_generation_settings":{"id":0,"id_task":-1,"n_ctx":4096,"speculative":false,"is_processing":false,"params":{"n_predict":-1,"seed":4294967295,"temperature":0.800000011920929,"dynatemp_range":0.0,"top_k":40,"stop":[]},"prompt":"","next_token":{"has_next_token":true,"has_new_line":false,"n_remain":-1,"n_decoded":0}},"total_slots":4,"model_path":"/models/smollm2-135m-instruct-q4_1.gguf","modalities":{"vision":false,"audio":false},"chat_template":"{% for message in messages %}…","bos_token":"<|im_start|>","eos_token":"<|im_end|>","build_info":"b5932-36c15324"}"#;

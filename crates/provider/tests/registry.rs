@@ -1,6 +1,4 @@
 //! The models that are compiled in, how a name finds its row, and what is refused.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use komado_provider::registry::{BadRegistry, Registry, RegistrySource};
 
 fn found(name: &str) -> Option<(String, String)> {

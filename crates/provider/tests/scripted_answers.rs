@@ -1,6 +1,4 @@
 //! What the scripted server answers: every dialect, in pieces and in one, with tools, thoughts and counts.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::scripted_kit;
 
 use komado_core::Meter;

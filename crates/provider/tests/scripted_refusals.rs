@@ -1,6 +1,4 @@
 //! How the scripted server fails: too large, malformed, by the script, in the middle; each as the real ones do.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::scripted_kit;
 
 use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedOptions, ScriptedSteps};

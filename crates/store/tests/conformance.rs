@@ -2,8 +2,6 @@
 //!
 //! A store joins with one line at the end of this file.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::suite;
 use crate::suite::kinds;
 

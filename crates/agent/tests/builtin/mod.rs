@@ -1,8 +1,6 @@
 //! The built-in tools in a real folder, with what a hostile model would try. The sandbox is the kernel's: where there is
 //! no Landlock, the tests of the shell fail.
 
-#![allow(clippy::unwrap_used)]
-
 mod daemon;
 mod edit;
 mod escape;

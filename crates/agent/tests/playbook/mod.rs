@@ -1,7 +1,5 @@
 //! Playbooks: read, checked, followed, cut off at every call of the store and taken up again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod cuts;
 mod drawn;
 mod examples;

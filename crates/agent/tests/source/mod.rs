@@ -1,7 +1,5 @@
 //! Sources against trackers that behave like the real ones: every verb, both trackers, and what goes wrong on the way.
 
-#![allow(clippy::unwrap_used)]
-
 mod file;
 mod kit;
 mod labels;

@@ -1,6 +1,4 @@
 //! A task from the queue to its end, with everybody killed, paused, stopped or away on the way.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod comments;
 mod kit;
 mod races;

@@ -3,8 +3,6 @@
 //! Each test is a law in one sentence. A failure prints the seed and the journal in the notation; a journal's length
 //! grows with its seed (modulo 56), so the smallest failing seed is often a short story.
 
-#![allow(clippy::unwrap_used)]
-
 mod above;
 mod branch;
 mod cost;

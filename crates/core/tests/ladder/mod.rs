@@ -3,8 +3,6 @@
 //! Each test is a law in one sentence. A failure prints the seed and the journal in the notation. In `make test` some
 //! hundred thousand pairs of journal and window are tried; `KOMADO_ROUNDS=10` tries as many times more.
 
-#![allow(clippy::unwrap_used)]
-
 mod budget;
 use crate::fold::dice;
 mod laws;

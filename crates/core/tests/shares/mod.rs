@@ -2,8 +2,6 @@
 //!
 //! A failure prints the seed and the journal in the notation; `KOMADO_ROUNDS=10` tries as many times more.
 
-#![allow(clippy::unwrap_used)]
-
 mod cut;
 use crate::fold::dice;
 use crate::ladder::line;

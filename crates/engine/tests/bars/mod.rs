@@ -3,8 +3,6 @@
 //! Real sessions, several rounds, through [`Thread::fit`](komado_engine::Thread::fit) as a caller would use it. What
 //! the ladder promises for every journal is tried on random ones elsewhere; these are the ones people have met.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod count;
 mod keep;
 use crate::stelis::kit;

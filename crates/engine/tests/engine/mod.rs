@@ -1,7 +1,5 @@
 //! What the engine promises, on every store that runs without a server.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod cleanup;
 mod condense;
 mod diff;

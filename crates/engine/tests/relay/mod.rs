@@ -1,7 +1,5 @@
 //! The gateway's turn against the scripted server: real HTTP, real counts, a window that is enforced.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod across;
 mod apart;
 mod crowd;

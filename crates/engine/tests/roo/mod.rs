@@ -3,8 +3,6 @@
 //! `facts.rs` says what is known of the original; each test plays a fact in a real session and holds what the model
 //! then sees against it. Where we differ on purpose the fact says why, and the test asserts our side.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod condense;
 mod decide;
 mod facts;

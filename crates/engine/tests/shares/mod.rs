@@ -1,7 +1,5 @@
 //! A window shared out between threads: what each may take, what it always sees, and how that is changed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod balance;
 mod budget;
 #[path = "../../../store/tests/suite/dice.rs"]

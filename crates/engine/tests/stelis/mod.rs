@@ -1,7 +1,5 @@
 //! Stelis threads: what a child sees, what its parent is told, and what is left after a crash.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod again;
 mod anchors;
 mod chronicle;

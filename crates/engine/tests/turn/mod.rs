@@ -2,8 +2,6 @@
 //!
 //! What the model saw is compared with the files in `snapshots/`; `KOMADO_BLESS=1` writes them anew.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod broken;
 mod converse;
 pub(crate) mod kit;

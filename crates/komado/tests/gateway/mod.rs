@@ -1,6 +1,4 @@
 //! `komado serve` as an agent meets it: real processes, real sockets, and a provider that does what a test says.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod allow;
 mod bytes;
 mod choice;

@@ -1,11 +1,8 @@
 //! `komado migrate` and `komado import` as a person meets them: what is copied, what is refused, what a kill leaves, and
 //! real servers.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod brought;
 use crate::run;
-#[path = "../../../store/tests/servers/mod.rs"]
-mod servers;
+use crate::servers;
 mod travel;
 
 use komado_core::message::{Message, Role};

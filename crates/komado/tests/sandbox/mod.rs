@@ -2,8 +2,6 @@
 //!
 //! Everything is allowed to the shell here, and Python tries what a hostile repository would. Each attempt is a row of the
 //! table in docs/tools.md.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod attempts;
 mod limits;
 mod network;

@@ -1,6 +1,4 @@
 //! `komado task` and `komado work` as a person meets them: the binary, a model that follows a script, real signals.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod add;
 mod ends;
 mod hostile;

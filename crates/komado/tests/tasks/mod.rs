@@ -1,15 +1,12 @@
 //! Tasks from end to end: issues at a stand-in for GitHub and one for GitLab, a model that follows a script, real MCP
 //! servers over pipes and over HTTP, and workers that are killed at random. `KOMADO_TASKS` says how many tasks; a few
 //! unless told.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod check;
 mod course;
 mod crew;
 mod far;
 use crate::run;
-#[path = "../../../store/tests/servers/mod.rs"]
-mod servers;
+use crate::servers;
 mod town;
 
 use crew::Crew;

@@ -1,6 +1,4 @@
 //! `komado thread` as a user meets it: shares in numbers, each verb of a child's life, errors, settings, and a real kill.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod held;
 mod life;
 use crate::run;

@@ -1,13 +1,10 @@
 //! Two `komado serve` on one store: conversations that go back and forth between them, and one of the two killed under
 //! load. `KOMADO_SESSIONS` says how many conversations; a few unless told.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod crowd;
-use crate::run;
-#[path = "../../../store/tests/servers/mod.rs"]
-mod servers;
 #[allow(dead_code)]
 use crate::gateway::stage;
+use crate::run;
+use crate::servers;
 
 use crowd::Crowd;
 use servers::{Kind, Server};

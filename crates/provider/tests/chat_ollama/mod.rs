@@ -1,7 +1,5 @@
 //! Chat completions and Ollama's chat, both ways: what real servers send, however it is cut, and what we send ourselves.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod answers;
 mod cuts;
 mod dice;

@@ -1,7 +1,5 @@
 //! The client against servers that do as they are told: what is on the wire, what is tried again, what ends it.
 
-#![allow(clippy::unwrap_used)]
-
 mod again;
 mod end;
 mod memory;

@@ -1,8 +1,6 @@
 //! What a gateway asks of this crate: to find its way in a request without holding it, to read and write a part of one,
 //! to send it on as it is, and to make one answer of several.
 
-#![allow(clippy::unwrap_used)]
-
 mod elements;
 mod forward;
 mod memory;

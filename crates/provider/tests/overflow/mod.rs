@@ -1,6 +1,4 @@
 //! What is taken for an overflow, what is not, and which numbers are read.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod again;
 mod left;
 mod taken;

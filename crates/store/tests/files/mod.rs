@@ -1,7 +1,5 @@
 //! What only the file store promises: names, permissions, repair, cost, and what happens when the system refuses.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod beside;
 mod cost;
 mod derived;

@@ -4,8 +4,6 @@
 //! are processes and are killed; for servers the server is, or its connections are cut in mid-message. Afterwards every
 //! session is read. `KOMADO_KILLS` says how often (6 unless told), `KOMADO_SEED` repeats the moments of an earlier run.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod conversation;
 #[allow(dead_code)] // Others throw it in more ways.
 use crate::suite::dice;

@@ -1,7 +1,5 @@
 //! What only a store on PostgreSQL can get wrong: servers that end, connections that break, leases that run out.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod away;
 mod leases;
 mod outputs;

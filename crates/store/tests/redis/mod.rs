@@ -1,8 +1,6 @@
 //! What only the store on Redis promises: time to live, leases by the server's clock, calls whose answer was lost, and the
 //! many ways to a server.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 mod between;
 mod doors;
 mod leases;
