@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Turns of each
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1_000))]
     turns: u32,
-    /// The true window of the model, which nobody is told
+    /// The true window of the model, which neither side is told
     #[arg(long, value_name = "TOKENS", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1_024..))]
     window: u32,
     /// Requests each way when the way itself is measured

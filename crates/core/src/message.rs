@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Role {
-    /// Instructions from whoever runs the agent.
+    /// Instructions from the operator of the agent.
     System,
     /// The same, under OpenAI's newer name.
     Developer,

@@ -1,7 +1,7 @@
 //! From a span that is about to leave the view to the text that will stand in its place.
 //!
-//! Which span leaves is decided elsewhere, and the edit is appended elsewhere; here the words are written. Whoever
-//! writes them is exchangeable: a [`Summariser`] gets one text and gives one back. The default, [`ByDigest`], needs
+//! Which span leaves is decided elsewhere, and the edit is appended elsewhere; here the words are written. The
+//! writer is exchangeable: a [`Summariser`] gets one text and gives one back. The default, [`ByDigest`], needs
 //! no model. [`compose`] reads the span message by message, hands it over in parts that fit the summariser's own
 //! window, checks what came back, and returns the texts or a [`Declined`] with numbers.
 //!
@@ -43,7 +43,7 @@ pub trait Summariser {
     /// Without a bound the span is still handed over in parts of a million tokens, so that memory stays flat.
     fn window(&self) -> Option<u64>;
 
-    /// True when nobody waits for its answers any more.
+    /// True when no caller waits for its answers any more.
     fn is_cancelled(&self) -> bool {
         false
     }
@@ -140,7 +140,7 @@ pub struct ComposedSummary {
     pub usage: Option<Usage>,
     /// How many facts of the span are still told, and what else is worth knowing.
     pub note: Option<String>,
-    /// In how many parts the span was read; 0 when nobody was asked.
+    /// In how many parts the span was read; 0 when no model was asked.
     pub chunks: u32,
     /// Tokens of what will no longer be shown.
     pub hidden: u64,
@@ -181,7 +181,7 @@ impl Summariser for ByDigest {
         SummaryInput::Facts
     }
 
-    /// Nobody sends it a request where facts can be had; asked all the same, it tells those of the request.
+    /// No caller sends it a request where facts can be had; asked all the same, it tells those of the request.
     fn summarise(&mut self, request: &SummaryRequest) -> Result<SummaryAnswer, SummaryFailure> {
         let mut digest = Digest::new(self.meter);
         digest.earlier(&request.text);

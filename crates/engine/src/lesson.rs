@@ -217,7 +217,7 @@ pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<LearnedMo
 }
 
 /// Changes what is known, in one step; gives what `learn` gave. It is asked twice where there is something to keep: what
-/// would change nothing is not written, and nobody waits for it.
+/// would change nothing is not written, and no caller waits for it.
 pub fn learn<T>(
     lessons: &(impl Lessons + ?Sized),
     about: &str,
@@ -241,7 +241,7 @@ pub fn learn<T>(
 // How large is the window?
 //
 // Four may know: the table of models, the server itself when asked, what a refusal taught, and the user. Each is
-// trusted over those before it. Nobody guesses: when none knows, the window is unknown, and that is an error where a
+// trusted over those before it. Nothing is guessed: when no source knows, the window is unknown, and that is an error where a
 // session opens.
 
 /// Who said how large a window is.
@@ -290,7 +290,7 @@ pub struct ModelWindow {
 }
 
 impl ModelWindow {
-    /// The window by all that is known; `None` when nobody knows.
+    /// The window by all that is known; `None` when it is not known.
     pub fn known(
         given: Option<u64>,
         lesson: &LearnedModel,

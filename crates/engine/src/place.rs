@@ -397,7 +397,7 @@ struct Found<'a> {
     known: usize,
     /// The request it goes on from.
     sent: Seq,
-    /// How well it fits: what the client tells of the reply; it simply goes on; the request was the thread's last; nobody is at it.
+    /// How well it fits: what the client tells of the reply; it simply goes on; the request was the thread's last; no request is under way in it.
     rank: (Telling, bool, bool, bool),
 }
 
@@ -466,7 +466,7 @@ impl<'a> Search<'a> {
         found.how == Placement::Extends && deepest.as_ref().is_none_or(gives_way)
     }
 
-    /// First words, without a name: only the very same request, unanswered and with nobody at it, is asked again.
+    /// First words, without a name: only the very same request, unanswered and not under way, is asked again.
     fn retried(&self) -> Result<Option<Found<'a>>> {
         let n = self.tale.len();
         let spots = self.spots(n)?.into_iter().filter(|spot| !(self.is_busy)(&spot.session, &spot.thread));

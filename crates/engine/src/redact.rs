@@ -99,7 +99,7 @@ impl Engine {
     }
 }
 
-/// A session that nobody else writes, because its root is held.
+/// A session that no other process writes, because its root is held.
 struct Held<'a> {
     engine: &'a Engine,
     id: &'a SessionId,

@@ -2,7 +2,7 @@
 //!
 //! A report is read from the sessions' rows and journals, on any store, and never kept: what it says can always be said again.
 //! It reads each session once and holds none of them. Every table in it is bounded, and says by how much it may be wrong
-//! where it had to leave something out; sums are exact. What nobody journaled is absent, not guessed.
+//! where it had to leave something out; sums are exact. What was not journaled is absent, not guessed.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -403,7 +403,7 @@ impl Walk {
             }
         }
         let time = record.timestamp.parse().ok();
-        let model = self.model.as_deref().or(session.meta.config.model.as_deref()).unwrap_or(NOBODY);
+        let model = self.model.as_deref().or(session.meta.config.model.as_deref()).unwrap_or(UNNAMED);
         let seen = SeenEntry {
             session,
             header,
@@ -428,10 +428,10 @@ impl Walk {
     }
 }
 
-/// Who stands where nobody is named.
-pub(crate) const NOBODY: &str = "-";
+/// What stands where no user or model is named.
+pub(crate) const UNNAMED: &str = "-";
 
-/// True for words of a person: what a spawned thread is told comes from the thread above it, and a tool's answer is nobody's
+/// True for words of a person: what a spawned thread is told comes from the thread above it, and a tool's answer is no person's
 /// question.
 pub(crate) fn is_asked_by_a_person(header: &Header, entry: &Entry) -> bool {
     match entry {

@@ -109,7 +109,7 @@ impl Thread<'_> {
         Ok(self.view().share_in(self.source())?)
     }
 
-    /// Why the thread has no share: nobody spawned it, or it was never begun.
+    /// Why the thread has no share: it was not spawned, or it was never begun.
     pub(crate) fn shareless(&self) -> Error {
         let thread = self.id().to_string();
         if self.header().parent.is_some() { Error::NeverBegun(thread) } else { Error::NotSpawned(thread) }

@@ -20,5 +20,5 @@ pub use spawn::{Child, ResumeChild, Spawn};
 pub(crate) use tend::SharedAnchor;
 pub use tend::{RecoveredThread, SessionTree, TendedChild, ThreadNode};
 
-/// Most tokens of an anchor, where nobody says otherwise.
+/// Most tokens of an anchor, unless set.
 pub const ANCHOR_CAP: u64 = 1_000;

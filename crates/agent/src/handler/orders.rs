@@ -347,7 +347,7 @@ mod watch_tests {
         }
     }
 
-    /// A tracker that answers only once somebody has seen that its job is gone.
+    /// A tracker that answers only once the test has seen that its job is gone.
     struct Slow {
         engine: Engine,
         taken: TakenJob,

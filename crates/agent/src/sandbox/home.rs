@@ -142,13 +142,13 @@ fn open(folder: &Path) -> Result<OwnedFd, Errno> {
 // such as helpers that know passwords, nothing reaches the private home of commands. What a repository says goes first.
 
 /// Where the user has none: without a name git commits nothing.
-const NOBODY: (&str, &str) = ("komado", "komado@localhost");
+const NO_AUTHOR: (&str, &str) = ("komado", "komado@localhost");
 
 /// Writes a `.gitconfig` with name and address into a home.
 pub(super) fn write(home: &Path) -> io::Result<()> {
     let (name, email) = match (asked("user.name"), asked("user.email")) {
         (Some(name), Some(email)) => (name, email),
-        _ => (NOBODY.0.to_owned(), NOBODY.1.to_owned()),
+        _ => (NO_AUTHOR.0.to_owned(), NO_AUTHOR.1.to_owned()),
     };
     let text = format!("[user]\n\tname = {}\n\temail = {}\n", quoted(&name), quoted(&email));
     std::fs::write(home.join(".gitconfig"), text)

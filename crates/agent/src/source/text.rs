@@ -189,7 +189,7 @@ mod news_tests {
         let (mut forth, mut back) = (NewComments::new(), NewComments::new());
         let read = (0..300).take_while(|at| forth.add(*at, comment(1))).count();
         (0..300).rev().for_each(|at| _ = back.add(at, comment(1)));
-        assert_eq!(read, MOST_COMMENTS - 1, "nobody reads on where there is no room");
+        assert_eq!(read, MOST_COMMENTS - 1, "no comment is read where there is no room");
         let expect: Vec<usize> = (0..MOST_COMMENTS).collect();
         assert_eq!((places(forth), places(back)), (expect.clone(), expect));
     }

@@ -117,7 +117,7 @@ fn hear(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<String>
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = pipe.map_or(Ok(0), |pipe| pipe.take(LONGEST + 1).read_to_end(&mut bytes));
-        // Nobody listens any more when the time was up.
+        // The caller does not listen any more when the time was up.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     receiver

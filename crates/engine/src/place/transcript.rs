@@ -102,7 +102,7 @@ impl<'e> ThreadMatch<'e> {
         Ok(self.source().head(seq)?.kind)
     }
 
-    /// True when nobody has said anything.
+    /// True when nothing was said.
     pub(super) fn is_blank(&self) -> Result<bool> {
         Ok(!self.goes_on_after(0)?)
     }
@@ -317,7 +317,7 @@ impl ClientTranscript<'_> {
         rest[..run].iter().rposition(|element| element.by == ElementAuthor::Model).map_or(0, |last| last + 1)
     }
 
-    /// True when `count` elements from `n` on say what was answered. Our own calls are not the client's; of one that nobody
+    /// True when `count` elements from `n` on say what was answered. Our own calls are not the client's; of one that no client
     /// has answered the client knows best whether it was shown.
     pub(super) fn tells(&self, n: usize, count: usize, answer: &ThreadAnswer) -> bool {
         let Some(returned) = self.read(n..n + count, &[]) else { return false };

@@ -281,7 +281,7 @@ impl Pages {
 //
 // The words of a message, what its calls are given, and what the model thought; what was told of a thread at its end,
 // and what one thread told another. Not what an edit shows in place of
-// others: that was said by nobody, and what it stands for is here in full. Arguments are read out of their JSON, so
+// others: no one said that, and what it stands for is here in full. Arguments are read out of their JSON, so
 // that a line break in them is one, and a Japanese word is no row of escapes.
 
 /// A passage is not cut before it has so many bytes.

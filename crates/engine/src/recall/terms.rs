@@ -236,7 +236,7 @@ fn lower(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.nfkc().collect::<String>().to_lowercase())
 }
 
-/// Width, case and accents folded; cut where nobody reads on.
+/// Width, case and accents folded; cut where no reader reads on.
 fn fold(word: &str) -> Cow<'_, str> {
     let mut folded = lower(word);
     if !folded.is_ascii() {

@@ -4,7 +4,7 @@
 //! from elsewhere, the time says when they were brought, and is left out.
 
 use super::table::{Distribution, FigureSpread, TableRow, TopTable, add_fields, round};
-use super::{EntryCounter, NOBODY, ReportQuery, SeenEntry, SessionCoverage};
+use super::{EntryCounter, ReportQuery, SeenEntry, SessionCoverage, UNNAMED};
 use crate::recall::NAME as RECALL;
 use jiff::Timestamp;
 use komado_core::journal::{Edit, EditKind, Entry, Reply};
@@ -47,7 +47,7 @@ impl TableRow for Deeds {
     }
 }
 
-/// What is told of a model. A rate without anything to count is absent, and so is a time that nobody journaled.
+/// What is told of a model. A rate without anything to count is absent, and so is a time that was not journaled.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelPerformance {
@@ -152,7 +152,7 @@ pub struct ToolUsage {
     pub calls: u64,
     /// Answers that were errors.
     pub errors: u64,
-    /// Calls that nobody answered.
+    /// Calls without a result.
     pub interrupted: u64,
     /// Errors for each answer.
     pub error_rate: f64,
@@ -273,7 +273,7 @@ impl PerformanceCounts {
         let Some(outcome) = message.outcome().filter(|_| seen.counts) else { return };
         let named = outcome.name.as_deref().or(message.name.as_deref());
         let name =
-            named.or(self.calls.get(&outcome.call_id).map(String::as_str)).unwrap_or(NOBODY).to_owned();
+            named.or(self.calls.get(&outcome.call_id).map(String::as_str)).unwrap_or(UNNAMED).to_owned();
         let deeds = ToolDeeds {
             calls: 1,
             errors: u64::from(outcome.is_error),
@@ -380,12 +380,12 @@ impl EntryCounter for PerformanceCounts {
     }
 
     fn end(&mut self, session: &Session, ask: &ReportQuery, told: SessionCoverage) {
-        // Of a session that broke off nobody knows how its last turn went on, nor how many there were.
+        // How the last turn of a session that broke off went on is not known, nor how many there were.
         if told == SessionCoverage::Part {
             self.turn = None;
         }
         self.close_turn();
-        let model = session.meta.config.model.as_deref().unwrap_or(NOBODY);
+        let model = session.meta.config.model.as_deref().unwrap_or(UNNAMED);
         let ended = session.completed_at.as_deref().and_then(|time| time.parse().ok());
         if !ended.is_some_and(|time| ask.range.holds(time)) || !ask.is_about(model) {
             return;

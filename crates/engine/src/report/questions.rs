@@ -4,7 +4,7 @@
 //! program wrote around or instead of a question are none.
 
 use super::table::{DistinctCount, digest, round};
-use super::{EntryCounter, NOBODY, ReportQuery, SeenEntry, is_asked_by_a_person};
+use super::{EntryCounter, ReportQuery, SeenEntry, UNNAMED, is_asked_by_a_person};
 use crate::recall::terms;
 use crate::recall::terms::TermKind;
 use komado_core::journal::Entry;
@@ -91,7 +91,7 @@ impl EntryCounter for QuestionCounts {
             true => format!("{}@{}", seen.header.session, seen.record.seq),
             false => format!("{}/{}@{}", seen.header.session, seen.header.thread, seen.record.seq),
         };
-        let user = seen.session.meta.user.as_deref().unwrap_or(NOBODY);
+        let user = seen.session.meta.user.as_deref().unwrap_or(UNNAMED);
         self.groups.add(&AskedText { text: &text, user, time: &seen.record.timestamp, address: &address });
     }
 }

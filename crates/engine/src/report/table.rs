@@ -6,7 +6,7 @@
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest name of a row; the rest of a longer one tells nobody anything.
+/// The longest name of a row; the rest of a longer one tells a reader nothing.
 const LONGEST: usize = 200;
 
 /// Adds the named fields of one value to those of another.

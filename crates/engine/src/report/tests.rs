@@ -244,7 +244,7 @@ fn performance_tells_what_was_journaled_and_leaves_out_what_was_not() {
     assert_eq!((all.tool_error_rate, all.compression_ratio, all.truncated), (Some(1.0), Some(0.4), 1));
     let turns = all.turns_to_finish.unwrap();
     assert_eq!((turns.count, turns.p50, turns.max), (1, 2.0, 2.0));
-    // The second turn was brought in from elsewhere: nobody knows how long it took.
+    // The second turn was brought in from elsewhere: how long it took is not known.
     let seconds = all.seconds_per_turn.unwrap();
     assert_eq!((seconds.count, seconds.mean), (1, 9.0));
     assert_eq!(all.seconds_to_first_answer.unwrap().mean, 6.0);

@@ -2,7 +2,7 @@
 
 use super::range::{day_name, monday, week_name};
 use super::table::{TableRow, TopTable, add_fields};
-use super::{EntryCounter, NOBODY, ReportDepth, ReportQuery, SeenEntry, SessionCoverage};
+use super::{EntryCounter, ReportDepth, ReportQuery, SeenEntry, SessionCoverage, UNNAMED};
 use jiff::Timestamp;
 use komado_core::journal::{Entry, Usage as Took};
 use komado_core::message::Role;
@@ -61,7 +61,7 @@ impl Sums {
                 sums.tokens_out = usage.output_tokens;
                 sums.tokens_in = usage.total() - usage.output_tokens;
             }
-            // Nobody said what it took: what we count ourselves is the next best.
+            // The provider did not say what it took: what we count ourselves is the next best.
             (None, Entry::Message(message, _)) if message.role == Role::Assistant => {
                 sums.tokens_out = u64::from(seen.record.tokens);
                 sums.tokens_in = seen.asked.unwrap_or(0);
@@ -157,7 +157,7 @@ pub struct UsageReport {
     pub by_day: Vec<UsageRow>,
     /// Every ISO week.
     pub by_week: Vec<UsageRow>,
-    /// The busiest users; a session of nobody is one of `-`.
+    /// The busiest users; a session without a user is one of `-`.
     pub by_user: Vec<UsageRow>,
     /// All other users together.
     pub other_users: Option<UsageRow>,
@@ -208,7 +208,7 @@ impl UsageCounts {
 
     fn of_model(&mut self, model: &str) -> &mut Sums {
         let known = self.of_models.contains_key(model) || self.of_models.len() < MODELS;
-        self.of_models.entry(if known { model } else { NOBODY }.to_owned()).or_default()
+        self.of_models.entry(if known { model } else { UNNAMED }.to_owned()).or_default()
     }
 
     fn add(&mut self, user: &str, model: &str, day: i32, sums: &Sums) {
@@ -242,11 +242,11 @@ impl UsageCounts {
 }
 
 fn user(session: &Session) -> &str {
-    session.meta.user.as_deref().unwrap_or(NOBODY)
+    session.meta.user.as_deref().unwrap_or(UNNAMED)
 }
 
 fn model(session: &Session) -> &str {
-    session.meta.config.model.as_deref().unwrap_or(NOBODY)
+    session.meta.config.model.as_deref().unwrap_or(UNNAMED)
 }
 
 impl EntryCounter for UsageCounts {
@@ -277,7 +277,7 @@ impl EntryCounter for UsageCounts {
     fn end(&mut self, session: &Session, ask: &ReportQuery, _: SessionCoverage) {
         let days = std::mem::take(&mut self.on_days);
         for (model, mut sums) in std::mem::take(&mut self.of_models) {
-            // A model for which the session was made and which nobody asked was not at work.
+            // A model for which the session was made and which was never asked was not at work.
             let worked = sums.bytes > 0 || ask.depth == ReportDepth::Rows;
             sums.active = u64::from(worked && !days.is_empty());
             self.models.row(&model).merge(&sums);

@@ -223,7 +223,7 @@ pub enum ChronicleBy<'a> {
     Digest,
     /// The caller, in these words.
     Words(String),
-    /// Nobody.
+    /// No one.
     Nothing,
 }
 

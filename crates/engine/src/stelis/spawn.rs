@@ -410,7 +410,7 @@ impl Thread<'_> {
 // tell of it. Dropping never fails and never panics: what cannot be written now stays marked in the table of threads and
 // is put right when the session is next opened for writing.
 
-/// Why a thread ended of which nobody said so.
+/// Why a thread ended whose end was not told.
 const DROPPED: &str = "nobody ended it: the work broke off";
 
 /// A spawned thread that ends with its holder.
@@ -448,7 +448,7 @@ impl<'e> Child<'e> {
         self.end(parent, Finish::aborted(why))
     }
 
-    /// Lets the thread wait, held by nobody, and tells its parent.
+    /// Lets the thread wait, held by no process, and tells its parent.
     pub fn pause(mut self, parent: &mut Thread<'_>, why: Option<String>) -> Result<Finished> {
         self.let_go()?;
         self.end(parent, Finish::paused(why))
@@ -465,7 +465,7 @@ impl<'e> Child<'e> {
         Ok(engine.open_as_left(&id, &thread, OpenMode::Write)?.on_open_calls(calls).clipping(clip))
     }
 
-    /// Says that nobody holds the thread any more.
+    /// Says that no process holds the thread any more.
     fn let_go(&mut self) -> Result<()> {
         if let Some(share) = self.thread.share()? {
             self.thread.append(Entry::Share(Share { held_by: None, ..share }))?;
@@ -494,12 +494,12 @@ impl Drop for Child<'_> {
             return;
         }
         let thread = &mut self.thread;
-        // There is nobody left to hear of a failure; the table of threads remembers that something is to be put right.
+        // No caller is left to hear of a failure; the table of threads remembers that something is to be put right.
         let _ = catch_unwind(AssertUnwindSafe(|| thread.finish(Finish::aborted(Some(DROPPED.to_owned())))));
     }
 }
 
-// The life of a child whose handle nobody has: ended, paused, resumed, told again, by name.
+// The life of a child that has no handle: ended, paused, resumed, told again, by name.
 //
 // Each verb opens the child, does its work there, and lets the parent look after its anchor. A parent that someone else
 // writes is told later; that is no failure.
@@ -539,7 +539,7 @@ impl Engine {
     }
 
     /// Lets a spawned thread go on that was paused, broken off or ended, be it days ago: it sees what the threads above it
-    /// see now. From then on nobody holds it. Gives the entry of its new share.
+    /// see now. From then on no process holds it. Gives the entry of its new share.
     pub fn resume_child(&self, id: &SessionId, thread: &ThreadId, resume: &ResumeChild) -> Result<Seq> {
         let mut child = self.open_as_left(id, thread, OpenMode::Write)?;
         let parent = Self::parent_of(&child)?;

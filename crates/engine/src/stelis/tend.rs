@@ -286,7 +286,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Refuses a thread that nobody spawned; gives its parent.
+    /// Refuses a thread that was not spawned; gives its parent.
     pub(super) fn parent_of(thread: &Thread<'_>) -> Result<ThreadId> {
         match &thread.header().parent {
             Some(moment) => Ok(moment.thread.clone()),
@@ -299,7 +299,7 @@ impl Engine {
 //
 // A thread that a guard holds is open for writing as long as the guard lives. So one that another process can open
 // has lost its holder: it is closed as aborted, with what the digest can tell, and its parent goes on. Threads that
-// nobody holds outlive processes and are left alone, unless the thread above them has ended.
+// no process holds outlive processes and are left alone, unless the thread above them has ended.
 
 /// Why a thread ended whose holder is gone.
 const GONE: &str = "the process that held it ended";
@@ -311,7 +311,7 @@ pub(super) const ABOVE_ENDED: &str = "the thread above it ended";
 pub struct RecoveredThread {
     /// The thread.
     pub thread: ThreadId,
-    /// Who had held it; nobody, for one that was left under a thread that ended.
+    /// Which process had held it; none, for one that was left under a thread that ended.
     pub held_by: Option<String>,
     /// What was done in it so far.
     pub chronicle: Option<Chronicle>,
@@ -382,7 +382,7 @@ impl Engine {
         break_off(&mut thread).map(Some)
     }
 
-    /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: whoever
+    /// True for an open thread that lost its holder, or the thread above it. One without a share has hardly begun: the process that
     /// spawns it may be at work, and if not, its parent knows.
     fn is_left(&self, thread: &Thread<'_>) -> Result<bool> {
         let Some(share) = thread.share()? else { return Ok(false) };

@@ -1,7 +1,7 @@
 //! OpenAI's responses API.
 //!
-//! A conversation is a list of items: messages, calls, outputs, thoughts, and whatever the API grows next. Items nobody
-//! else has are kept whole at their place, with the output beside its call, so that no edit can part the two. A request
+//! A conversation is a list of items: messages, calls, outputs, thoughts, and whatever the API grows next. Items that no
+//! other dialect has are kept whole at their place, with the output beside its call, so that no edit can part the two. A request
 //! is `model`, `instructions`, `tools`, `input` and then everything that may change from one request to the next. It
 //! refuses to lean on what the server remembers: `store` is false unless the parameters say otherwise.
 

@@ -1,4 +1,4 @@
--- old row, new row, status, nonce, ttl, channel, session, '1' when nobody may be writing, claim
+-- old row, new row, status, nonce, ttl, channel, session, '1' when no process may be writing, claim
 if not is_there() then return {'gone'} end
 -- The last few calls: others may come between one whose answer was lost and its repetition.
 local calls = {ARGV[4]}

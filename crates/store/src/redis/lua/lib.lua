@@ -15,7 +15,7 @@ local function renew(ttl)
   end
 end
 
--- Who holds the session, unless nobody does or whoever made this claim.
+-- Who holds the session, unless it is free or held by the process of this claim.
 local function held(claim)
   local upto = tonumber(redis.call('HGET', heart, 'lease:until') or '0')
   if upto <= now() or redis.call('HGET', heart, 'lease:claim') == claim then return false end

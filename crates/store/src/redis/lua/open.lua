@@ -9,7 +9,7 @@ if ARGV[1] ~= 'read' then
   local other = held(ARGV[3])
   if other then return {'busy', other} end
   token = redis.call('HGET', heart, 'lease:token') or '0'
-  -- A lease that we never let go of and nobody took is the same; any other has a larger token.
+  -- A lease that we never let go of and no other process took is the same; any other has a larger token.
   if redis.call('HGET', heart, 'lease:claim') ~= ARGV[3] then
     token = string.format('%.0f', math.max(tonumber(token) + 1, now()))
   end
