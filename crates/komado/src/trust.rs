@@ -178,10 +178,15 @@ pub(crate) fn look(path: &Path, consents: &Consents) -> FolderTrust {
     if !found.is_dir() {
         return FolderTrust::Link;
     }
-    if mark(path).is_some_and(|mark| consents.has(ConsentAbout::Sessions, path, &mark)) {
+    let is_marked = || mark(path).is_some_and(|mark| consents.has(ConsentAbout::Sessions, path, &mark));
+    if is_marked() {
         return FolderTrust::Own;
     }
-    if is_own(&found) && is_empty(path) { FolderTrust::Empty } else { FolderTrust::Strange }
+    if is_own(&found) && is_empty(path) {
+        return FolderTrust::Empty;
+    }
+    // Another process may have marked and filled it since the first look.
+    if is_marked() { FolderTrust::Own } else { FolderTrust::Strange }
 }
 
 /// Says what is to be done about a folder that was found and may not be used.

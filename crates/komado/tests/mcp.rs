@@ -229,6 +229,7 @@ fn what_is_wrong_with_a_call_is_told_in_words() {
         for (tool, arguments, words) in [
             ("pin", json!({}), "missing field `seq`"),
             ("pin", json!({ "seq": 1, "sequence": 2 }), "unknown field `sequence`"),
+            ("pin", json!({ "seq": 1, "sequence": null }), "unknown field `sequence`"),
             ("pin", json!({ "seq": 4000 }), "4000"),
             ("context", json!({ "session": "nowhere" }), "nowhere"),
             ("log", json!({ "session": "../../etc" }), "../etc"),

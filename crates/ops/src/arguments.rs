@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Characters of a wrong value that are shown.
 const SHOWN: usize = 60;
 
-/// Named arguments. One that is null is one that was left out.
+/// Named arguments. One that is null is one that was left out; its name must be known all the same.
 #[derive(Clone, Debug, Default)]
 pub struct NamedArguments(BTreeMap<String, Box<RawValue>>);
 
@@ -28,21 +28,24 @@ impl From<Map<String, Value>> for NamedArguments {
 impl NamedArguments {
     /// The fields of a JSON object.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
-        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
-        fields.retain(|_, value| value.get() != "null");
-        Ok(Self(fields))
+        serde_json::from_str(text).map(Self)
     }
 
     /// Adds an argument.
     pub fn insert(&mut self, name: &str, value: &Value) {
-        if let (false, Ok(raw)) = (value.is_null(), to_raw_value(value)) {
+        if let Ok(raw) = to_raw_value(value) {
             self.0.insert(name.to_owned(), raw);
         }
     }
 
+    /// Those that were not left out.
+    fn given(&self) -> impl Iterator<Item = (&String, &RawValue)> {
+        self.0.iter().map(|(name, value)| (name, &**value)).filter(|(_, value)| value.get() != "null")
+    }
+
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.given().map(|(name, _)| name.as_str())
     }
 
     /// One that is a text.
@@ -63,7 +66,7 @@ impl NamedArguments {
 
     /// All of them as a request.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> OpResult<T> {
-        let text = serde_json::to_string(&self.0)?;
+        let text = serde_json::to_string(&self.given().collect::<BTreeMap<_, _>>())?;
         serde_json::from_str(&text).or_else(|error| {
             let Ok(mut value) = serde_json::from_str::<Value>(&text) else {
                 return Err(OpFault::malformed(error.to_string()));
@@ -85,6 +88,9 @@ impl NamedArguments {
                     known => format!("unknown field `{name}`; known are {}", known.join(", ")),
                 }));
             };
+            if value.get() == "null" {
+                continue;
+            }
             check_type(name, value.get(), property)?;
             // Lists and objects are read once, by the operation.
             if !value.get().starts_with(['{', '[']) {

@@ -12,9 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// What a store has of a session that this process writes. Dropping it gives the session back.
 pub(crate) trait Lease: Send {
     /// What an append names.
-    type Token: Copy + Send;
+    type Token: Copy + Ord + Send;
 
     fn token(&self) -> Self::Token;
+
+    /// Called where this very lease is held already: dropping it must not give the session back.
+    fn disarm(&mut self) {}
 }
 
 impl Lease for () {
@@ -101,10 +104,21 @@ impl<L: Lease> Leases<L> {
         let mut ticket =
             ThreadLease { leases: Arc::clone(self), id: id.clone(), thread: thread.clone(), token: known };
         let (new, found) = take(known)?;
-        if let Some(lease) = new {
+        if let Some(mut lease) = new {
             ticket.token = Some(lease.token());
             let mut table = locked(&self.held);
-            let old = table.get_mut(id).and_then(|held| held.lease.replace(lease));
+            let held = table.get_mut(id).map(|held| &mut held.lease);
+            // Several threads may have found the same lease lost, and have been given the same new one.
+            let old = match held {
+                Some(Some(current)) if current.token() >= lease.token() => {
+                    if current.token() == lease.token() {
+                        lease.disarm();
+                    }
+                    Some(lease)
+                }
+                Some(current) => current.replace(lease),
+                None => Some(lease),
+            };
             drop(table);
             drop(old);
             self.changed.notify_all();
@@ -124,14 +138,26 @@ impl<L: Lease> Leases<L> {
         }
         table.insert(id.clone(), Held { lease: None, threads: HashMap::new() });
         drop(table);
-        let done = call(true);
-        self.forget(id);
-        done
+        // Also where `call` panics.
+        let _idle = Idle { leases: self, id };
+        call(true)
     }
 
     fn forget(&self, id: &SessionId) {
         locked(&self.held).remove(id);
         self.changed.notify_all();
+    }
+}
+
+/// A session that no thread can be taken of, until this is dropped.
+struct Idle<'a, L: Lease> {
+    leases: &'a Leases<L>,
+    id: &'a SessionId,
+}
+
+impl<L: Lease> Drop for Idle<'_, L> {
+    fn drop(&mut self) {
+        self.leases.forget(self.id);
     }
 }
 
@@ -166,5 +192,77 @@ impl<L: Lease> Drop for ThreadLease<L> {
         drop(table);
         drop(lease);
         self.leases.forget(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A lease that counts how often its session was given back.
+    struct Counted(u64, Option<Arc<AtomicU64>>);
+
+    impl Lease for Counted {
+        type Token = u64;
+
+        fn token(&self) -> u64 {
+            self.0
+        }
+
+        fn disarm(&mut self) {
+            self.1 = None;
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            if let Some(released) = &self.1 {
+                released.store(self.0, Ordering::SeqCst);
+            }
+        }
+    }
+
+    fn table() -> (Arc<Leases<Counted>>, SessionId, Arc<AtomicU64>) {
+        let holder = Holder { pid: 1, host: "h".into(), program: "test".into(), since: "now".into() };
+        (Leases::new(holder), SessionId::new("s").unwrap(), Arc::default())
+    }
+
+    #[test]
+    fn threads_that_are_given_the_same_new_lease_do_not_give_it_back() {
+        let (leases, id, released) = table();
+        let take = |name: &str, number: u64, wait: &dyn Fn()| {
+            let thread = ThreadId::new(name).unwrap();
+            let new = |_: Option<u64>| {
+                wait();
+                Ok((Some(Counted(number, Some(Arc::clone(&released)))), ()))
+            };
+            leases.take((&id, &thread), LeasePurpose::Write, new).unwrap().0
+        };
+        // The first holds lease 1, which is lost; two others find that out at once, and both are given lease 2.
+        let first = take("first", 1, &|| {});
+        let both = Barrier::new(2);
+        let wait = || drop(both.wait());
+        let kept: Vec<_> = std::thread::scope(|scope| {
+            let takers = ["a", "b"].map(|name| scope.spawn(|| take(name, 2, &wait)));
+            takers.into_iter().map(|taker| taker.join().unwrap()).collect()
+        });
+        assert_eq!(released.load(Ordering::SeqCst), 1, "the lost one alone");
+        // One that comes late with an older lease changes nothing.
+        let late = take("late", 1, &|| {});
+        assert_eq!(leases.tokens(), [(id.clone(), 2)]);
+        drop((first, kept));
+        assert_eq!(released.load(Ordering::SeqCst), 1);
+        drop(late);
+        assert_eq!(released.load(Ordering::SeqCst), 2, "the last thread gives it back");
+    }
+
+    #[test]
+    fn a_call_that_panics_leaves_no_session_behind() {
+        let (leases, id, _) = table();
+        let call = || leases.while_idle(&id, |_| panic!("in the middle"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+        assert!(leases.while_idle(&id, |is_idle| is_idle));
     }
 }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something to work on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -150,6 +150,8 @@ const VERSION: u32 = 1;
 
 /// How long the file is waited for while another process changes it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Before the file is opened once more.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Nothing is hidden for longer than a hundred years.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -227,7 +229,14 @@ fn open(path: Option<&Path>) -> Result<Connection> {
             private().open(path).tried("make", path)?;
         }
     }
-    let (db, version) = prepare(path).map_err(|e| refused(place, &e))?;
+    let begun = Instant::now();
+    // Of two that make the file at once SQLite refuses one without waiting.
+    let (db, version) = loop {
+        match prepare(path) {
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            done => break done.map_err(|e| refused(place, &e))?,
+        }
+    };
     if version > VERSION {
         let why = format!("it has version {version}, this komado reads up to {VERSION}; use a newer komado");
         return Err(Error::Refused { place: place.display().to_string(), why });
@@ -253,13 +262,15 @@ fn prepare(path: Option<&Path>) -> rusqlite::Result<(Connection, u32)> {
     Ok((db, VERSION))
 }
 
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
 fn refused(path: &Path, error: &rusqlite::Error) -> Error {
     let place = path.display().to_string();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            Error::away(&place, "another process holds it".to_owned())
-        }
-        _ => of_system(path, error).unwrap_or_else(|| {
+    match is_busy(error) {
+        true => Error::away(&place, "another process holds it".to_owned()),
+        false => of_system(path, error).unwrap_or_else(|| {
             let advice = "put it back from a copy, or move it away to begin with an empty queue";
             Error::Refused { place, why: format!("{error}; {advice}") }
         }),

@@ -32,6 +32,10 @@ impl Lease for RedisLease {
     fn token(&self) -> u64 {
         self.number
     }
+
+    fn disarm(&mut self) {
+        self.release = None;
+    }
 }
 
 impl Drop for RedisLease {
