@@ -243,7 +243,9 @@ mod tests {
         // The first holds lease 1, which is lost; two others find that out at once, and both are given lease 2.
         let first = take("first", 1, &|| {});
         let both = Barrier::new(2);
-        let wait = || drop(both.wait());
+        let wait = || {
+            both.wait();
+        };
         let kept: Vec<_> = std::thread::scope(|scope| {
             let takers = ["a", "b"].map(|name| scope.spawn(|| take(name, 2, &wait)));
             takers.into_iter().map(|taker| taker.join().unwrap()).collect()
