@@ -17,11 +17,11 @@ help: ## list the targets
 
 run: ## watch a conversation outgrow its window and go on, then serve the built-in scripted model until Ctrl-C
 	cargo build --release -p komado
-	@cargo run --release -q -p komado -- demo
+	@cargo run --release -q -p komado -- dev demo
 	@cargo run --release -q -p komado -- serve --upstream scripted
 
 demo: ## only watch
-	@cargo run --release -q -p komado -- demo
+	@cargo run --release -q -p komado -- dev demo
 
 test: setup lint test-features ## everything that must pass: lint, each Cargo feature alone, then every test
 	cargo test --workspace --no-fail-fast

@@ -101,7 +101,7 @@ def model_server(options, agent, folder, env):
     """The scripted model with its true window."""
     file = folder / "script.jsonl"
     file.write_text(script(agent))
-    argv = [options.komado, "model-server", "--window", str(agent.window), "--script", str(file), "--json"]
+    argv = [options.komado, "dev", "model-server", "--window", str(agent.window), "--script", str(file), "--json"]
     # As the hosted providers, which do not say how large a window is: it shows when a request is refused.
     argv += ["--words", agent.words] if options.told == "no" else []
     server = Process(argv, env, folder, folder / "model-server.log")

@@ -1,6 +1,6 @@
 //! What does the process of a task hold?
 //!
-//! A task is worked on by `komado work`, in a process of its own as ever, for a model in this process that does what a
+//! A task is worked on by `komado task work`, in a process of its own as ever, for a model in this process that does what a
 //! script says: it has a file read, again and again. Whenever it is asked, the kernel is asked what the process that
 //! asks holds. Nothing in that process knows that it is measured. With `--mb` everything that was read is in every
 //! request, and the same loop is written in Python beside it, with its messages in a list; with `--calls` the window is

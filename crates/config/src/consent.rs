@@ -167,7 +167,7 @@ impl fmt::Display for Unconsented {
             write!(f, "{and}it takes the place of {}", own.display())?;
         }
         f.write_str(
-            "; `komado trust` shows it and gives consent to this content, --config FILE names a file to use",
+            "; `komado admin trust` shows it and gives consent to this content, --config FILE names a file to use",
         )
     }
 }

@@ -1,7 +1,7 @@
 //! Which settings exist?
 //!
 //! One row per setting, and everything else is derived from it: how its text is parsed and checked, which
-//! variables of the environment set it, what `komado config` lists and what the manual says. A new setting is
+//! variables of the environment set it, what `komado admin config` lists and what the manual says. A new setting is
 //! a new row in [`SETTINGS`] and a field in `Config`; there is no third place. How a row is named in the file, in the environment
 //! and on the command line is worked out in `table/names.rs`.
 

@@ -16,20 +16,23 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+/// The binary and its verb, for a process that finds the session held.
+pub(crate) static PROGRAM: OnceLock<String> = OnceLock::new();
+
 /// Options that every verb takes.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct GlobalOptions {
     /// Print JSON for programs instead of text for people
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
     /// Folder that holds the sessions
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(crate) base_dir: Option<PathBuf>,
     /// Settings file; left out: ./komado.yaml, once you trust it, or your own in ~/.config/komado
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
     /// A setting for this run, such as context_storage.cleanup_days=7
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", help_heading = "Global options")]
     pub(crate) set: Vec<String>,
 }
 
@@ -172,7 +175,9 @@ fn read_config(
     let mut flags = Vec::new();
     for pair in &options.set {
         let (key, value) = pair.split_once('=').ok_or_else(|| {
-            OpFault::usage(format!("--set takes KEY=VALUE, not {pair:?}; `komado config` lists the keys"))
+            OpFault::usage(format!(
+                "--set takes KEY=VALUE, not {pair:?}; `komado admin config` lists the keys"
+            ))
         })?;
         flags.push((key.to_owned(), value.to_owned()));
     }
@@ -268,7 +273,12 @@ fn connecting(config: &Config) -> ConnectOptions {
 
 /// This process, for those who find something held by it.
 pub(crate) fn holder() -> Holder {
-    Holder { pid: std::process::id(), host: hostname(), program: program(), since: KomadoClock.now() }
+    Holder {
+        pid: std::process::id(),
+        host: hostname(),
+        program: PROGRAM.get().cloned().unwrap_or_default(),
+        since: KomadoClock.now(),
+    }
 }
 
 fn open_files(base: PathBuf) -> OpenedStore {
@@ -282,17 +292,6 @@ fn open_files(base: PathBuf) -> OpenedStore {
     };
     let files = Arc::new(FileStore::new(&base, holder()).with_progress(Arc::new(progress)));
     (Arc::clone(&files) as Arc<dyn Store>, Some(files))
-}
-
-/// The binary and its verb, for a process that finds the session held.
-fn program() -> String {
-    let words = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let mut words = words.filter(|arg| !arg.starts_with('-'));
-    [words.next(), words.next()].iter().flatten().map(|arg| short(arg)).collect::<Vec<_>>().join(" ")
-}
-
-fn short(arg: &str) -> String {
-    arg.rsplit('/').next().unwrap_or(arg).chars().take(40).collect()
 }
 
 /// The one clock of the program: the system's, in UTC with microseconds.

@@ -3,9 +3,9 @@
 use crate::app::{App, GlobalOptions};
 use crate::verb::{
     ask, chat, demo, models, playbook, read, report, serve, session as sessions, task, thread as threads,
-    trust, user, work, write,
+    trust, user, write,
 };
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use komado_config::InFolder;
 use komado_ops::work::launcher;
 use komado_ops::{FaultKind, OpFault, OpResult, config, doctor, edit, replay, session, thread, window};
@@ -25,8 +25,103 @@ pub(crate) struct Cli {
 
 verbs! {
     enum Verb {
+        /// Run the gateway for agents, with the HTTP API and MCP
+        Serve(serve::ServeArgs) => serve::serve,
+        /// Run an MCP server over stdio
+        Mcp(serve::McpArgs) => serve::mcp,
+        /// Talk with a model at the terminal
+        Chat(chat::ChatArgs) => chat::chat,
+        /// Ask a model one question in a session, or in a new one
+        Ask(ask::AskArgs) => ask::ask,
+        /// List sessions, or one session's threads
+        Sessions(sessions::SessionsArgs) => sessions::sessions,
         /// Make a session
         New(session::New),
+        /// Add messages: text, standard input, or JSON lines
+        Append(write::AppendArgs) => write::append,
+        /// Print what the model sees
+        Show(read::ShowArgs) => read::show,
+        /// List the entries of a journal
+        Log(read::LogArgs) => read::log,
+        /// Draw the window and what fills it
+        Context(window::ReadContext),
+        /// Search everything that was said, whether the model sees it or not
+        Recall(read::RecallArgs) => read::recall,
+        /// Write a session to a file or to standard output
+        Export(sessions::ExportArgs) => sessions::export,
+        /// Read a session that was exported
+        Import(sessions::ImportArgs) => sessions::import,
+        /// Make the view fit its window, or say what would be done
+        Fit(window::Fit),
+        /// Go back to a moment, as if nothing after it had happened
+        Rewind(edit::Rewind),
+        /// Undo one edit and keep everything said since
+        Revert(edit::Revert),
+        /// Go on from a moment in another thread
+        Fork(thread::Fork),
+        /// Edit by hand: condense, truncate, trim, pin, unpin, setup, redact
+        #[command(subcommand)]
+        Edit(EditVerb) => EditVerb::run,
+        /// One session: output, diff, complete, fail, stop, pause, resume
+        #[command(subcommand)]
+        Session(SessionVerb) => SessionVerb::run,
+        /// Child threads, each with a window of its own: start, run, end, tree, …
+        #[command(subcommand)]
+        Thread(threads::ThreadVerb) => threads::ThreadVerb::run,
+        /// Tasks for an agent: add, fetch, list, show, stop, retry, work, …
+        #[command(subcommand)]
+        Task(task::TaskVerb) => task::TaskVerb::run,
+        /// Playbooks, the course of a task as a graph: check, graph, run
+        #[command(subcommand)]
+        Playbook(playbook::PlaybookVerb) => playbook::PlaybookVerb::run,
+        /// Users: their sessions, messages and habits; forget a user
+        #[command(subcommand)]
+        User(user::UserVerb) => user::UserVerb::run,
+        /// Known models, their windows and prices; what was learned about them
+        Models(models::ModelsArgs) => models::models,
+        /// Operate: config, trust, doctor, cleanup, stats, report, migrate, key, …
+        #[command(subcommand)]
+        Admin(AdminVerb) => AdminVerb::run,
+        /// Develop agents: demo, model-server, replay, explain-error
+        #[command(subcommand)]
+        Dev(DevVerb) => DevVerb::run,
+        /// The same as `dev replay`
+        #[command(hide = true)]
+        Replay(replay::ReplayFiles),
+        /// The same as `dev explain-error`
+        #[command(hide = true)]
+        ExplainError(models::ExplainErrorArgs) => models::explain_error,
+        /// Run a command that reaches one folder only
+        #[command(hide = true)]
+        Confine(ConfineArgs) => confine,
+    }
+}
+
+verbs! {
+    enum EditVerb {
+        /// Show a summary in place of a span
+        Condense(window::Condense) => write::condense,
+        /// Show a marker in place of a span
+        Truncate(edit::TruncateSpan),
+        /// Show a placeholder in place of what an entry says
+        Trim(edit::Trim),
+        /// Keep a message in the view through every edit
+        Pin(edit::Pin),
+        /// Take a pin back
+        Unpin(edit::Unpin),
+        /// Set system prompt, tools and parameters
+        Setup(write::SetupArgs) => write::setup,
+        /// Take a secret out for good
+        Redact(write::RedactArgs) => write::redact,
+    }
+}
+
+verbs! {
+    enum SessionVerb {
+        /// Read, search or list the outputs that are too long to be shown
+        Output(read::OutputArgs) => read::output,
+        /// Compare what the model saw at two moments
+        Diff(read::DiffArgs) => read::diff,
         /// End a session well
         Complete(session::Complete),
         /// End a session with a reason
@@ -37,110 +132,95 @@ verbs! {
         Pause(session::Pause),
         /// Let a session go on
         Resume(session::ResumeSession),
+    }
+}
+
+verbs! {
+    enum AdminVerb {
+        /// Show each setting and where it came from
+        Config(config::ShowConfig),
+        /// Consent to the settings and sessions that are found in a folder
+        Trust(trust::TrustArgs) => trust::trust,
+        /// Check everything, and make again what can be made again
+        Doctor(doctor::Doctor),
         /// Remove sessions that ended long ago
         Cleanup(session::Cleanup),
         /// Count sessions, tokens and time
         Stats(session::StatsOf),
-        /// Go back to a moment, as if nothing after it had happened
-        Rewind(edit::Rewind),
-        /// Undo one edit and keep everything said since
-        Revert(edit::Revert),
-        /// Keep a message in the view through every edit
-        Pin(edit::Pin),
-        /// Take a pin back
-        Unpin(edit::Unpin),
-        /// Show a marker in place of a span
-        Truncate(edit::TruncateSpan),
-        /// Show a placeholder in place of what an entry says
-        Trim(edit::Trim),
-        /// Draw the window and what fills it
-        Context(window::ReadContext),
-        /// Make the view fit its window, or say what would be done
-        Fit(window::Fit),
-        /// Go on from a moment in another thread
-        Fork(thread::Fork),
-        /// Check everything, and make again what can be made again
-        Doctor(doctor::Doctor),
-        /// Show each setting and where it came from
-        Config(config::ShowConfig),
-        /// Replay past conversations under a budget: tokens, price, and whether anything is lost
-        Replay(replay::ReplayFiles),
-        /// Set system prompt, tools and parameters
-        Setup(write::SetupArgs) => write::setup,
-        /// Add messages: text, standard input, or JSON lines
-        Append(write::AppendArgs) => write::append,
-        /// Ask a model one question in a session, or in a new one
-        Ask(ask::AskArgs) => ask::ask,
-        /// Talk with a model at the terminal
-        Chat(chat::ChatArgs) => chat::chat,
-        /// Serve agents: the gateway, the HTTP API and MCP
-        Serve(serve::ServeArgs) => serve::serve,
+        /// Tell what happened in many sessions: usage, common questions, performance
+        Report(report::ReportArgs) => report::report,
+        /// Copy sessions from one store into another, and check them
+        Migrate(komado_ops::migrate::Migrate) => sessions::migrate,
         /// Make, list and revoke the keys of clients that may reach `komado serve`
         #[command(subcommand)]
         Key(user::KeyVerb) => user::KeyVerb::run,
-        /// Be an MCP server on standard input and output
-        Mcp(serve::McpArgs) => serve::mcp,
-        /// Give tasks to an agent: add, fetch, list, show, pause, resume, stop, retry
-        #[command(subcommand)]
-        Task(task::TaskVerb) => task::TaskVerb::run,
-        /// Take tasks from the queue and work on them
-        Work(work::WorkArgs) => work::work,
-        /// List the entries of a journal
-        Log(read::LogArgs) => read::log,
-        /// Print what the model sees
-        Show(read::ShowArgs) => read::show,
-        /// Read, search or list the outputs that are too long to be shown
-        Output(read::OutputArgs) => read::output,
-        /// Find again what was said, seen by the model or not
-        Recall(read::RecallArgs) => read::recall,
-        /// Compare what the model saw at two moments
-        Diff(read::DiffArgs) => read::diff,
-        /// Work in child threads: windows inside the window
-        #[command(subcommand)]
-        Thread(threads::ThreadVerb) => threads::ThreadVerb::run,
-        /// Check, draw and follow playbooks: the course of a task as a graph
-        #[command(subcommand)]
-        Playbook(playbook::PlaybookVerb) => playbook::PlaybookVerb::run,
-        /// Show a summary in place of a span
-        Condense(window::Condense) => write::condense,
-        /// Take a secret out for good
-        Redact(write::RedactArgs) => write::redact,
-        /// List sessions, or one session's threads
-        Sessions(sessions::SessionsArgs) => sessions::sessions,
-        /// Write a session to a file or to standard output
-        Export(sessions::ExportArgs) => sessions::export,
-        /// Read a session that was exported
-        Import(sessions::ImportArgs) => sessions::import,
-        /// Copy sessions from one store into another, and check them
-        Migrate(komado_ops::migrate::Migrate) => sessions::migrate,
-        /// A user's standing session, messages and habits; forget a user
-        #[command(subcommand)]
-        User(user::UserVerb) => user::UserVerb::run,
-        /// Tell what happened in many sessions: usage, common questions, performance
-        Report(report::ReportArgs) => report::report,
-        /// Consent to the settings and sessions that are found in a folder
-        Trust(trust::TrustArgs) => trust::trust,
-        /// Say what a provider's error is taken for
-        ExplainError(models::ExplainErrorArgs) => models::explain_error,
-        /// List what is known about models, or find one
-        Models(models::ModelsArgs) => models::models,
-        /// Run a model that follows a script: for tests and demonstrations, without a provider
-        ModelServer(models::ModelServerArgs) => models::model_server,
-        /// Watch a long session run in a small window
-        Demo(demo::DemoArgs) => demo::demo,
         /// Print a completion script for a shell
         Completions(CompletionsArgs) => completions,
-        /// Run a command that reaches one folder only
-        #[command(hide = true)]
-        Confine(ConfineArgs) => confine,
     }
+}
+
+verbs! {
+    enum DevVerb {
+        /// Watch a long session run in a small window
+        Demo(demo::DemoArgs) => demo::demo,
+        /// Run a model that follows a script: for tests and demonstrations, without a provider
+        ModelServer(models::ModelServerArgs) => models::model_server,
+        /// Replay past conversations under a budget: tokens, price, and whether anything is lost
+        Replay(replay::ReplayFiles),
+        /// Say what a provider's error is taken for
+        ExplainError(models::ExplainErrorArgs) => models::explain_error,
+    }
+}
+
+/// The verbs of the first help page by what people look for. A test checks that it lists all of them.
+const SECTIONS: &[(&str, &[&str])] = &[
+    ("Models and agents", &["serve", "mcp", "chat", "ask"]),
+    ("Sessions", &["sessions", "new", "append", "show", "log", "context", "recall", "export", "import"]),
+    ("What the model sees", &["fit", "rewind", "revert", "fork"]),
+    ("More, in groups", &["edit", "session", "thread", "task", "playbook", "user", "models", "admin", "dev"]),
+];
+
+/// The command line with its first help page: the verbs under headings, which clap does not do by itself.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut verbs = String::new();
+    for (heading, names) in SECTIONS {
+        verbs.push_str(&format!("\n\n{}{heading}:{}", bold(), bold().render_reset()));
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(|verb| verb.get_about()).cloned();
+            let about = about.unwrap_or_default().to_string();
+            verbs.push_str(&format!("\n  {name:<10}{about}"));
+        }
+    }
+    let (on, off) = (bold(), bold().render_reset());
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}{verbs}\n\n{on}Global options:{off}\n{{options}}"
+    );
+    command.help_template(template)
+}
+
+/// Reads the command line.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches()?;
+    let mut names = vec!["komado"];
+    let mut level = &matches;
+    while let Some((name, below)) = level.subcommand() {
+        names.push(name);
+        level = below;
+    }
+    crate::app::PROGRAM.get_or_init(|| names.join(" "));
+    Cli::from_arg_matches(&matches)
+}
+
+fn bold() -> clap::builder::styling::Style {
+    clap::builder::styling::Style::new().bold().underline()
 }
 
 impl Verb {
     /// True for a verb that makes the folder of the sessions; the others make it where they need it, or not at all.
     fn keeps_sessions(&self) -> bool {
-        let only_looks = matches!(self, Self::Models(_) | Self::ModelServer(_));
-        !only_looks && !matches!(self, Self::Playbook(_) | Self::Migrate(_) | Self::Demo(_))
+        let only_looks = matches!(self, Self::Models(_) | Self::Dev(_) | Self::Replay(_) | Self::Playbook(_));
+        !only_looks && !matches!(self, Self::Admin(AdminVerb::Migrate(_)))
     }
 }
 
@@ -149,10 +229,10 @@ pub(crate) fn run(cli: Cli) -> OpResult {
         return Err(without_app(args));
     }
     let mut app = match &cli.verb {
-        Verb::Config(_) => App::storeless(&cli.options, InFolder::Told)?,
-        Verb::Completions(_) | Verb::ExplainError(_) | Verb::Trust(_) => {
-            App::storeless(&cli.options, InFolder::Ignored)?
-        }
+        Verb::Admin(AdminVerb::Config(_)) => App::storeless(&cli.options, InFolder::Told)?,
+        Verb::Admin(AdminVerb::Completions(_) | AdminVerb::Trust(_))
+        | Verb::Dev(DevVerb::ExplainError(_))
+        | Verb::ExplainError(_) => App::storeless(&cli.options, InFolder::Ignored)?,
         _ => App::new(&cli.options)?,
     };
     if cli.verb.keeps_sessions() && app.files.is_some() {
@@ -176,7 +256,7 @@ struct CompletionsArgs {
 /// Prints a script that lets a shell complete verbs and options.
 fn completions(app: &mut App, args: CompletionsArgs) -> OpResult {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "komado", &mut script);
+    clap_complete::generate(args.shell, &mut command(), "komado", &mut script);
     Ok(app.paper.raw().write_all(&script)?)
 }
 
@@ -201,5 +281,26 @@ fn without_app(args: ConfineArgs) -> OpFault {
     match ended {
         Ok(code) => std::process::exit(code.into()),
         Err(why) => OpFault::new(FaultKind::Failed, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_help_page_lists_every_verb_once_and_fits_80_columns() {
+        let listed: Vec<&str> = SECTIONS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let command = command();
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name());
+        let mut sorted = (listed.clone(), verbs.collect::<Vec<_>>());
+        sorted.0.sort_unstable();
+        sorted.1.sort_unstable();
+        assert_eq!(sorted.0, sorted.1);
+        let help = command.clone().term_width(80).render_help().to_string();
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        listed.iter().for_each(|name| assert!(help.contains(&format!("\n  {name:<10}")), "{name}: {help}"));
     }
 }

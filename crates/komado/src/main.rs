@@ -15,12 +15,11 @@ mod server;
 mod signals;
 mod trust;
 
-use clap::Parser;
 use komado_ops::{FaultKind, OpFault};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, everything else is a mistake; clap knows which and where to print.

@@ -145,7 +145,7 @@ pub(crate) async fn bind(house: &ServerState, listen: &str) -> OpResult<(TcpList
         return Err(OpFault::new(
             FaultKind::Refused,
             format!(
-                "{listen} can be reached from other machines, and there are no keys: `komado key add NAME` makes one, or listen at 127.0.0.1"
+                "{listen} can be reached from other machines, and there are no keys: `komado admin key add NAME` makes one, or listen at 127.0.0.1"
             ),
         ));
     }

@@ -195,7 +195,7 @@ pub(crate) fn check(path: &Path, consents: &Consents) -> OpResult {
     match look(path, consents) {
         FolderTrust::Strange => Err(OpFault::usage(format!(
             "{shown} was found in this folder and is not used without your consent: it was not made by you with komado, and may \
-             bring sessions, keys and models of others; `komado trust` shows it and gives consent, --base-dir PATH names a \
+             bring sessions, keys and models of others; `komado admin trust` shows it and gives consent, --base-dir PATH names a \
              folder to use"
         ))),
         FolderTrust::Link => Err(OpFault::usage(format!(

@@ -150,7 +150,7 @@ fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
     std::fs::remove_file(&key).unwrap();
     let said = place.run(&["ask", "a"]);
     assert!(said.code == 2 && said.err.contains("api_key_file"), "{}", said.err);
-    assert!(!place.ok(&["config"]).contains("sk-"));
+    assert!(!place.ok(&["admin", "config"]).contains("sk-"));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_conversation_of_many_windows_is_always_answered() {
             .sum();
         assert!(said > 5 * 3_000 && edits > 0, "{said} {edits}");
         assert!(server.seen().iter().all(|seen| seen.status == 200), "nothing was too large");
-        place.ok(&["doctor"]);
+        place.ok(&["admin", "doctor"]);
     }
 }
 
@@ -257,7 +257,7 @@ fn what_was_not_kept_is_not_promised() {
     place.ok(&["ask", &session, "hi"]);
     let said = place.run(&["ask", "--again", &session]);
     assert!(said.code == 5 && said.err.contains("the last word is the model's"), "{}", said.err);
-    place.ok(&["complete", &session]);
+    place.ok(&["session", "complete", &session]);
     let said = place.run(&["ask", &session, "x"]);
     assert!(said.code == 5 && !said.err.contains("--again"), "{}", said.err);
 }
@@ -392,7 +392,7 @@ fn with_nothing_configured_no_model_answers_and_nothing_is_made() {
         &["chat"],
         &["thread", "run", &city, "repeat: 小窓"],
         &["playbook", "run", "p.json"],
-        &["work", "--once"],
+        &["task", "work", "--once"],
     ] {
         let said = place.feed(args, "repeat: 小窓\n".as_bytes());
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);

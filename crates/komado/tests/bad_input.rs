@@ -102,8 +102,8 @@ fn an_unknown_window_is_an_error_that_names_the_flag() {
 fn a_misspelt_setting_is_an_error_with_a_hint() {
     let place = Place::new();
     std::fs::write(place.path().join("komado.yaml"), "context_storage:\n  cleanup_day: 3\n").unwrap();
-    fails(&place.run(&["config"]), 2, &["komado.yaml:2", "cleanup_day", "cleanup_days"]);
-    fails(&place.run(&["config", "--set", "nonsense"]), 2, &["KEY=VALUE"]);
+    fails(&place.run(&["admin", "config"]), 2, &["komado.yaml:2", "cleanup_day", "cleanup_days"]);
+    fails(&place.run(&["admin", "config", "--set", "nonsense"]), 2, &["KEY=VALUE"]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn missing_or_broken_indexes_are_made_again() {
             }
         }
         assert_eq!(place.ok(&["show", &s, "--json"]), want);
-        place.ok(&["doctor"]);
+        place.ok(&["admin", "doctor"]);
         assert_eq!(std::fs::read_to_string(folder.join("current.jsonl")).unwrap().lines().count(), 6);
         assert_eq!(std::fs::read_to_string(folder.join("tools.jsonl")).unwrap().lines().count(), 2);
         let rows = place.json_lines(&["sessions"]);
@@ -230,7 +230,7 @@ fn a_second_writer_is_told_who_holds_the_session() {
     assert_eq!(seq, "1\n", "the number comes as soon as the entry is durable");
     let pid = format!("process {}", child.id());
     fails(&place.run(&["append", &s, "yours"]), 4, &[&pid, "komado append", "wait"]);
-    fails(&place.run(&["complete", &s]), 4, &[&pid]);
+    fails(&place.run(&["session", "complete", &s]), 4, &[&pid]);
     assert_eq!(place.json_lines(&["log", &s]).len(), 1, "readers are let in");
     drop(stdin);
     assert!(child.wait().unwrap().success());
@@ -243,8 +243,8 @@ fn an_edit_that_frees_nothing_is_refused_with_its_numbers() {
     let s = place.session();
     place.append(&s, TALK);
     let longer = "x".repeat(2000);
-    fails(&place.run(&["condense", &s, "5..5", "--text", &longer]), 5, &["free nothing", "tokens"]);
-    fails(&place.run(&["trim", &s, "5", "--text", &longer]), 5, &["free nothing"]);
+    fails(&place.run(&["edit", "condense", &s, "5..5", "--text", &longer]), 5, &["free nothing", "tokens"]);
+    fails(&place.run(&["edit", "trim", &s, "5", "--text", &longer]), 5, &["free nothing"]);
     assert_eq!(place.json_lines(&["log", &s]).len(), 6);
 }
 

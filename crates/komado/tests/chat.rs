@@ -119,7 +119,7 @@ fn a_chat_of_many_windows_tells_each_edit_with_its_undo() {
     assert_eq!(said.out, expect);
     assert!(said.err.contains("undo: /revert @"), "{}", said.err);
     assert!(server.seen().iter().all(|seen| seen.status == 200), "nothing was too large");
-    place.ok(&["doctor"]);
+    place.ok(&["admin", "doctor"]);
 }
 
 #[test]

@@ -30,10 +30,10 @@ fn every_change_says_how_to_undo_it_and_the_undo_works() {
     let view = |place: &Place| place.ok(&["show", &s, "--json"]);
     let full = view(&place);
     let changes: [&[&str]; 6] = [
-        &["condense", &s, "2..5", "--text", "short"],
-        &["truncate", &s, "2..4"],
-        &["trim", &s, "3,4"],
-        &["pin", &format!("{s}@1")],
+        &["edit", "condense", &s, "2..5", "--text", "short"],
+        &["edit", "truncate", &s, "2..4"],
+        &["edit", "trim", &s, "3,4"],
+        &["edit", "pin", &format!("{s}@1")],
         &["rewind", &format!("{s}@1")],
         &["append", &s, "more"],
     ];
@@ -57,24 +57,24 @@ fn a_session_ends_by_moving_and_goes_on_by_moving_back() {
     let s = place.session();
     place.append(&s, TALK);
     let running = place.folder(&s);
-    assert_eq!(place.json(&["pause", &s])["status"], "paused");
+    assert_eq!(place.json(&["session", "pause", &s])["status"], "paused");
     assert_eq!(place.run(&["append", &s, "x"]).code, 5);
-    place.ok(&["resume", &s]);
+    place.ok(&["session", "resume", &s]);
     for (verb, status) in [
-        (&["complete", &s, "fine"][..], "completed"),
-        (&["fail", &s, "boom"], "failed"),
-        (&["stop", &s], "stopped"),
+        (&["session", "complete", &s, "fine"][..], "completed"),
+        (&["session", "fail", &s, "boom"], "failed"),
+        (&["session", "stop", &s], "stopped"),
     ] {
         let done = place.json(verb);
         assert_eq!(done["status"], status);
         assert!(!running.exists() && place.base().join("completed").join(&s).exists());
         let refused = place.run(&["append", &s, "x"]);
-        assert!(refused.code == 5 && refused.err.contains("komado resume"), "{}", refused.err);
-        assert_eq!(place.json(&["resume", &s])["status"], "running");
+        assert!(refused.code == 5 && refused.err.contains("komado session resume"), "{}", refused.err);
+        assert_eq!(place.json(&["session", "resume", &s])["status"], "running");
         assert!(running.exists());
     }
-    place.ok(&["fail", &s, "boom"]);
-    let stats = place.json(&["stats"]);
+    place.ok(&["session", "fail", &s, "boom"]);
+    let stats = place.json(&["admin", "stats"]);
     assert_eq!(stats["failed"][0]["error_message"], "boom");
     assert_eq!(stats["by_status"]["failed"], 1);
 }
@@ -84,10 +84,10 @@ fn export_and_import_are_one_another_s_inverse() {
     let (place, other) = (Place::new(), Place::new());
     let s = place.session();
     place.append(&s, TALK);
-    place.ok(&["condense", &s, "2..5", "--text", "短く"]);
+    place.ok(&["edit", "condense", &s, "2..5", "--text", "短く"]);
     place.ok(&["fork", &format!("{s}@5"), "side"]);
     place.ok(&["append", &format!("{s}/side"), "another way"]);
-    place.ok(&["complete", &s]);
+    place.ok(&["session", "complete", &s]);
     let export = place.ok(&["export", &s]);
     let said = other.feed(&["import"], export.as_bytes());
     assert_eq!((said.code, said.out.trim()), (0, s.as_str()), "{}", said.err);
@@ -108,12 +108,12 @@ fn diff_shows_what_the_model_no_longer_sees() {
     let place = Place::new();
     let s = place.session();
     place.append(&s, TALK);
-    place.ok(&["condense", &s, "2..5", "--text", "short"]);
-    let out = place.ok(&["diff", &format!("{s}@6"), &format!("{s}@7")]);
+    place.ok(&["edit", "condense", &s, "2..5", "--text", "short"]);
+    let out = place.ok(&["session", "diff", &format!("{s}@6"), &format!("{s}@7")]);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.iter().filter(|line| line.starts_with("- ")).count(), 4, "{out}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("+ 2..5 condense@7")).count(), 1, "{out}");
-    let rows = place.json_lines(&["diff", &format!("{s}@6")]);
+    let rows = place.json_lines(&["session", "diff", &format!("{s}@6")]);
     assert_eq!(rows.len(), 5);
 }
 
@@ -122,9 +122,9 @@ fn a_secret_can_be_taken_out_for_good_and_only_with_consent() {
     let place = Place::new();
     let s = place.session();
     place.append(&s, &TALK.replace("main.py\\\"", "sk-12345\\\""));
-    let refused = place.run(&["redact", &s, "--text", "sk-12345", "--reason", "key"]);
+    let refused = place.run(&["edit", "redact", &s, "--text", "sk-12345", "--reason", "key"]);
     assert!(refused.code == 5 && refused.err.contains("--yes"), "{}", refused.err);
-    place.ok(&["redact", &s, "--text", "sk-12345", "--reason", "key", "--yes"]);
+    place.ok(&["edit", "redact", &s, "--text", "sk-12345", "--reason", "key", "--yes"]);
     for file in ["messages.jsonl", "current.jsonl", "tools.jsonl"] {
         let text = std::fs::read_to_string(place.folder(&s).join(file)).unwrap();
         assert!(!text.contains("sk-12345"), "{file}: {text}");
@@ -138,13 +138,13 @@ fn a_secret_can_be_taken_out_for_good_and_only_with_consent() {
 fn cleanup_says_first_and_then_takes_only_what_ended() {
     let place = Place::new();
     let (done, failed, running) = (place.session(), place.session(), place.session());
-    place.ok(&["complete", &done]);
-    place.ok(&["fail", &failed, "x"]);
-    assert_eq!(place.json_lines(&["cleanup", "--days", "1"]).len(), 0);
-    let dry = place.json_lines(&["cleanup", "--days", "0", "--dry-run"]);
+    place.ok(&["session", "complete", &done]);
+    place.ok(&["session", "fail", &failed, "x"]);
+    assert_eq!(place.json_lines(&["admin", "cleanup", "--days", "1"]).len(), 0);
+    let dry = place.json_lines(&["admin", "cleanup", "--days", "0", "--dry-run"]);
     assert_eq!(dry.len(), 2);
     assert_eq!(place.json_lines(&["sessions"]).len(), 3);
-    assert_eq!(place.json_lines(&["cleanup", "--days", "0"]).len(), 2);
+    assert_eq!(place.json_lines(&["admin", "cleanup", "--days", "0"]).len(), 2);
     let left = place.json_lines(&["sessions"]);
     assert_eq!((left.len(), left[0]["session"].as_str()), (1, Some(running.as_str())));
     assert!(!place.base().join("completed").join(&done).exists());
@@ -174,12 +174,13 @@ fn settings_come_from_flag_environment_file_and_default_in_that_order() {
             .find(|r| r["key"] == "context_storage.cleanup_days")
             .map(|r| (r["value"].clone(), r["origin"].clone()))
     };
-    let (value, origin) = days(place.command(&["config", "--json"])).unwrap();
+    let (value, origin) = days(place.command(&["admin", "config", "--json"])).unwrap();
     assert_eq!((value.as_str(), origin.as_str()), (Some("5"), Some("komado.yaml:2")));
-    let mut command = place.command(&["config", "--json"]);
+    let mut command = place.command(&["admin", "config", "--json"]);
     command.env("CLEANUP_DAYS", "6");
     assert_eq!(days(command).unwrap(), ("6".into(), "env CLEANUP_DAYS".into()));
-    let mut command = place.command(&["config", "--json", "--set", "context_storage.cleanup_days=7"]);
+    let mut command =
+        place.command(&["admin", "config", "--json", "--set", "context_storage.cleanup_days=7"]);
     command.env("CLEANUP_DAYS", "6");
     assert_eq!(days(command).unwrap(), ("7".into(), "--set".into()));
 }
@@ -188,7 +189,7 @@ fn settings_come_from_flag_environment_file_and_default_in_that_order() {
 fn every_shell_gets_completions_and_a_closed_pipe_is_no_failure() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(place.ok(&["completions", shell]).contains("komado"), "{shell}");
+        assert!(place.ok(&["admin", "completions", shell]).contains("komado"), "{shell}");
     }
     let s = place.session();
     for _ in 0..3 {

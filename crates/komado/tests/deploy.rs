@@ -46,7 +46,7 @@ fn the_health_check_of_the_compose_file_finds_a_server_with_keys_healthy() {
         serde_json::from_value(compose["services"]["komado"]["healthcheck"]["test"].clone()).unwrap();
     assert_eq!(check[0], "CMD");
     let place = Place::new();
-    place.ok(&["key", "add", "laptop"]);
+    place.ok(&["admin", "key", "add", "laptop"]);
     // As the container listens: at every address, which takes keys. Only the port is another, since 4141 may be taken.
     let mut serve = place.command(&["serve", "--listen", "0.0.0.0:0", "--upstream", "scripted", "--json"]);
     let mut serve =
@@ -109,7 +109,7 @@ fn the_unit_is_whole_and_starts_a_command_that_there_is() {
 #[test]
 fn every_variable_of_the_example_sets_something() {
     let place = Place::new();
-    let mut command = place.command(&["config"]);
+    let mut command = place.command(&["admin", "config"]);
     let mut set = 0;
     for line in file("env.example").lines() {
         let Some((name, value)) = line.trim_start_matches('#').split_once('=') else { continue };

@@ -60,7 +60,7 @@ fn every_edit_of_the_ladder_names_its_undo_and_what_it_hid_is_one_call_away() {
     let full = place.ok(&["show", "a", "--json"]);
     let done = place.json(&["fit", "a"]);
     assert!(!done["edits"].as_array().unwrap().is_empty());
-    let hidden = place.ok(&["output", "a", "@4"]);
+    let hidden = place.ok(&["session", "output", "a", "@4"]);
     assert!(hidden.contains("line 0 of the parser"), "{hidden}");
     for edit in done["edits"].as_array().unwrap().iter().rev() {
         let undo = edit["undo"].as_str().unwrap();
@@ -73,7 +73,7 @@ fn every_edit_of_the_ladder_names_its_undo_and_what_it_hid_is_one_call_away() {
 #[test]
 fn condense_without_a_span_writes_a_summary_that_cites_entries() {
     let place = place_with_talk("200000");
-    place.ok(&["condense", "a"]);
+    place.ok(&["edit", "condense", "a"]);
     let shown = place.ok(&["show", "a", "--json"]);
     assert!(shown.contains("Fix the parser. Never touch main."), "{shown}");
     assert!(shown.contains("tool_output_cache") && shown.contains("src/p"), "{shown}");
@@ -116,10 +116,16 @@ fn below_the_floor_the_error_says_what_takes_how_much() {
 fn a_program_may_write_the_summary_and_its_failure_changes_nothing() {
     let place = place_with_talk("200000");
     let before = place.ok(&["show", "a", "--json"]);
-    let said = fails(&place, &["condense", "a", "--set", "compaction.command=false"], 5);
+    let said = fails(&place, &["edit", "condense", "a", "--set", "compaction.command=false"], 5);
     assert!(said.contains("false"), "{said}");
     assert_eq!(place.ok(&["show", "a", "--json"]), before);
-    place.ok(&["condense", "a", "--set", "compaction.command=echo <summary>Read thirty files.</summary>"]);
+    place.ok(&[
+        "edit",
+        "condense",
+        "a",
+        "--set",
+        "compaction.command=echo <summary>Read thirty files.</summary>",
+    ]);
     assert!(place.ok(&["show", "a", "--json"]).contains("Read thirty files."));
 }
 

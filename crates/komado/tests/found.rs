@@ -45,7 +45,7 @@ fn a_table_that_cannot_be_written_does_not_deny_what_is_durable() {
     assert_eq!((said.code, said.out.as_str()), (0, "2\n"), "{}", said.err);
     assert!(said.err.contains("what was said is safe"), "{}", said.err);
     table.execute_batch("DROP TRIGGER no").unwrap();
-    place.ok(&["doctor"]);
+    place.ok(&["admin", "doctor"]);
     assert_eq!(place.json_lines(&["log", &s]).len(), 2);
 }
 
@@ -54,7 +54,7 @@ fn a_redaction_says_where_the_secret_still_is() {
     let place = Place::new();
     let s = place.session_with(&["--meter", "bytes4", "--user", "ann-s3cret"]);
     place.append(&s, &TALK.replace("Thanks", "my s3cret"));
-    let said = place.run(&["redact", &s, "--text", "s3cret", "--reason", "x", "--yes"]);
+    let said = place.run(&["edit", "redact", &s, "--text", "s3cret", "--reason", "x", "--yes"]);
     assert_eq!(said.code, 1, "{}", said.out);
     assert!(said.err.contains("the user's name"), "{}", said.err);
     assert!(!place.ok(&["log", &s, "--json"]).contains("s3cret"));
@@ -64,12 +64,12 @@ fn a_redaction_says_where_the_secret_still_is() {
 fn a_removal_that_was_cut_short_is_finished_by_the_next() {
     let place = Place::new();
     let s = place.session();
-    place.ok(&["complete", &s]);
+    place.ok(&["session", "complete", &s]);
     let completed = place.base().join("completed");
     std::fs::rename(completed.join(&s), completed.join(format!(".gone-{s}.1"))).unwrap();
-    place.ok(&["cleanup", "--days", "0"]);
+    place.ok(&["admin", "cleanup", "--days", "0"]);
     assert!(place.json_lines(&["sessions"]).is_empty());
-    place.ok(&["doctor"]);
+    place.ok(&["admin", "doctor"]);
     assert_eq!(std::fs::read_dir(completed).unwrap().count(), 0);
 }
 
@@ -92,7 +92,7 @@ fn the_undo_of_an_undo_of_an_undo_works() {
     let place = Place::new();
     let s = place.session();
     place.append(&s, TALK);
-    place.ok(&["condense", &s, "2..5", "--text", "short"]);
+    place.ok(&["edit", "condense", &s, "2..5", "--text", "short"]);
     let mut target = format!("{s}@7");
     let mut views = vec![place.ok(&["show", &s, "--json"])];
     for _ in 0..4 {
@@ -150,7 +150,7 @@ fn doctor_makes_derived_files_again_even_when_only_their_words_changed() {
         let path = place.folder(&s).join(name);
         let right = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, right.replace("main", "MAIN")).unwrap();
-        place.ok(&["doctor"]);
+        place.ok(&["admin", "doctor"]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), right, "{name}");
     }
 }
@@ -167,7 +167,7 @@ fn a_flipped_bit_in_the_index_is_healed_by_doctor() {
         let mut bytes = right.clone();
         bytes[at] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        place.ok(&["doctor"]);
+        place.ok(&["admin", "doctor"]);
         assert_eq!(place.ok(&["show", &s, "--json"]), want, "byte {at}");
     }
 }

@@ -123,7 +123,7 @@ fn one_hand(hand: u64) -> (u64, u64) {
         (last, next) = check(&place, &session, last, &acknowledged);
         kills += 1;
     }
-    let said = place.run(&["doctor"]);
+    let said = place.run(&["admin", "doctor"]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
     assert_eq!(place.json_lines(&["log", &session]).len() as u32, last);
     (kills, u64::from(last))
@@ -136,21 +136,21 @@ fn a_session_killed_while_it_ends_can_be_ended_or_resumed_without_repair() {
     for _ in 0..20 {
         let session = place.session();
         place.ok(&["append", &session, "hello"]);
-        let mut command = place.command(&["complete", &session]);
+        let mut command = place.command(&["session", "complete", &session]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_micros(dice.roll(12_000)));
         child.kill().unwrap();
         child.wait().unwrap();
-        let ended = place.run(&["complete", &session]);
+        let ended = place.run(&["session", "complete", &session]);
         assert!(
             ended.code == 0 || ended.err.contains("ended") || ended.err.contains("closed"),
             "{}",
             ended.err
         );
-        place.ok(&["doctor", &session]);
+        place.ok(&["admin", "doctor", &session]);
         let status = &place.json_lines(&["sessions", "--status", "completed"]);
         assert!(status.iter().any(|row| row["session"] == session.as_str()), "{status:?}");
-        place.ok(&["resume", &session]);
+        place.ok(&["session", "resume", &session]);
         place.ok(&["append", &session, "and on"]);
     }
 }

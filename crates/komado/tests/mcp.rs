@@ -100,7 +100,7 @@ fn talk(place: &Place) -> (String, String) {
     let said = place.feed(&["append", &session, "--role", "tool", "--call", "c9"], long.as_bytes());
     assert_eq!(said.code, 0, "{}", said.err);
     assert_eq!(place.run(&["task", "add", "--key", "tidy", "片付けて"]).code, 0);
-    let listed = place.json_lines(&["output", &session]);
+    let listed = place.json_lines(&["session", "output", &session]);
     (session, listed[0]["ref"].as_str().unwrap().to_owned())
 }
 

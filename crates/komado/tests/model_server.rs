@@ -1,4 +1,4 @@
-//! `komado model-server` as its user meets it: an address to paste, a line per request, an end when it is told to.
+//! `komado dev model-server` as its user meets it: an address to paste, a line per request, an end when it is told to.
 use crate::run;
 
 use run::Place;
@@ -14,7 +14,7 @@ struct Running {
 
 impl Running {
     fn start(place: &Place, args: &[&str]) -> Self {
-        let all: Vec<&str> = ["model-server"].iter().chain(args).copied().collect();
+        let all: Vec<&str> = ["dev", "model-server"].iter().chain(args).copied().collect();
         let mut child = place.command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Self { child, out }
@@ -116,7 +116,7 @@ fn a_bad_script_or_a_bad_flag_is_named_before_anything_starts() {
         (&["--window", "0"], 2, &["window"]),
         (&["--host", "256.1.1.1"], 1, &["256.1.1.1", "--port"]),
     ] {
-        let all: Vec<&str> = ["model-server"].iter().chain(args).copied().collect();
+        let all: Vec<&str> = ["dev", "model-server"].iter().chain(args).copied().collect();
         let said = place.run(&all);
         assert_eq!(said.code, code, "{args:?}: {}", said.err);
         for word in words {

@@ -19,7 +19,7 @@ fn with_output(place: &Place, bytes: &[u8]) -> (String, String) {
     let file = place.path().join("output.txt");
     std::fs::write(&file, bytes).unwrap();
     place.ok(&["append", &s, "--role", "tool", "--call", "c1", "--file", file.to_str().unwrap()]);
-    let listed = place.json_lines(&["output", &s]);
+    let listed = place.json_lines(&["session", "output", &s]);
     (s, listed[0]["ref"].as_str().unwrap().to_owned())
 }
 
@@ -29,16 +29,17 @@ fn a_long_output_is_listed_read_searched_and_copied() {
     let text = log(9000);
     let (s, id) = with_output(&place, text.as_bytes());
     assert_eq!(
-        place.json_lines(&["output", &s]),
+        place.json_lines(&["session", "output", &s]),
         [json!({ "ref": id, "byte_size": text.len(), "line_count": 9000, "tool": "run", "seq": 2 })]
     );
-    let listed = place.ok(&["output", &s]);
+    let listed = place.ok(&["session", "output", &s]);
     assert!(listed.contains(&id) && listed.contains("9,000") && listed.contains("@2"), "{listed}");
-    assert_eq!(place.ok(&["output", &s, &id, "--raw"]), text);
-    assert_eq!(place.ok(&["output", &s, "@2", "--raw"]), text);
-    let page = place.ok(&["output", &s, &id[..6], "--offset", "8999"]);
+    assert_eq!(place.ok(&["session", "output", &s, &id, "--raw"]), text);
+    assert_eq!(place.ok(&["session", "output", &s, "@2", "--raw"]), text);
+    let page = place.ok(&["session", "output", &s, &id[..6], "--offset", "8999"]);
     assert_eq!(page, "  8999\t8999 小窓 line\n  9000\t9000 小窓 line\n[lines 8999 to 9000, the end]\n");
     let found = place.json(&[
+        "session",
         "output",
         &s,
         &id,
@@ -53,7 +54,8 @@ fn a_long_output_is_listed_read_searched_and_copied() {
     assert!(found["text"].as_str().unwrap().starts_with("807:807 小窓 line\n808-808 小窓 line\n"), "{found}");
     assert_eq!(found["next"]["tool"], "tool_output_cache_grep");
     assert_eq!(found["next"]["arguments"]["offset"], 817);
-    let part = place.ok(&["output", &s, &id, "--line", "12", "--char-offset", "3", "--char-limit", "2"]);
+    let part =
+        place.ok(&["session", "output", &s, &id, "--line", "12", "--char-offset", "3", "--char-limit", "2"]);
     assert!(part.starts_with("小窓\n[characters 4 to 5 of 10 of line 12; read on with "), "{part}");
     let shown = place.json_lines(&["show", &s]);
     let view = shown[1]["message"]["content"].as_str().unwrap();
@@ -68,7 +70,7 @@ fn what_a_tool_printed_may_be_piped_in_and_need_not_be_text() {
         place.append(&s, CALL);
         let said = place.feed(&["append", &s, "--role", "tool", "--json"], bytes);
         assert_eq!(said.code, 0, "{}", said.err);
-        assert_eq!(place.json_lines(&["output", &s]).len(), kept);
+        assert_eq!(place.json_lines(&["session", "output", &s]).len(), kept);
     }
     let shown = place.json_lines(&["show", &s]);
     assert_eq!(shown[1]["message"]["content"], "short", "without its last line break, as ever");
@@ -76,10 +78,15 @@ fn what_a_tool_printed_may_be_piped_in_and_need_not_be_text() {
     place.append(&s, CALL);
     let long_line = format!("{}\n", "y".repeat(3000));
     place.feed(&["append", &s, "--role", "tool"], long_line.as_bytes());
-    assert_eq!(place.ok(&["output", &s, "@8", "--raw"]), long_line, "what is kept is kept to the byte");
+    assert_eq!(
+        place.ok(&["session", "output", &s, "@8", "--raw"]),
+        long_line,
+        "what is kept is kept to the byte"
+    );
     let folder = place.folder(&s).join("outputs");
     let raw =
-        std::fs::read(folder.join(place.json_lines(&["output", &s])[0]["ref"].as_str().unwrap())).unwrap();
+        std::fs::read(folder.join(place.json_lines(&["session", "output", &s])[0]["ref"].as_str().unwrap()))
+            .unwrap();
     assert_eq!(raw, b"not \xff text");
 }
 
@@ -98,13 +105,13 @@ fn what_cannot_be_read_says_what_to_do() {
         (&["--grep", "x"], 2, "which output?"),
         (&[&id, "--limit", "3", "--grep", "x"], 2, "--limit"),
     ] {
-        let all: Vec<&str> = ["output", &s].iter().chain(args).copied().collect();
+        let all: Vec<&str> = ["session", "output", &s].iter().chain(args).copied().collect();
         let said = place.run(&all);
         assert_eq!(said.code, code, "{args:?}: {}{}", said.out, said.err);
         assert!(said.err.contains(needle), "{args:?}: {}", said.err);
     }
     let fresh = place.session();
-    assert_eq!(place.ok(&["output", &fresh]), "");
+    assert_eq!(place.ok(&["session", "output", &fresh]), "");
     let said = place.run(&["append", &fresh, "--role", "tool", "--file", "nowhere"]);
     assert_eq!(said.code, 3, "{}", said.err);
 }

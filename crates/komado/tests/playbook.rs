@@ -263,7 +263,7 @@ fn a_run_that_is_killed_goes_on_at_its_node_in_its_folder_with_all_that_was_give
     assert!(work.join("marked").exists() && !place.base().join("work").exists(), "{}", said.err);
     assert_eq!(status(&place, &session), "completed");
     assert_eq!(
-        place.json_lines(&["doctor"]).last().unwrap()["findings"],
+        place.json_lines(&["admin", "doctor"]).last().unwrap()["findings"],
         0,
         "its row does not say what it took"
     );

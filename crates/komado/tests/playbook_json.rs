@@ -68,10 +68,13 @@ fn tasks_print_what_the_contract_names() {
     let added = place.json(&["task", "add", "窓を直す", "--playbook", "良い.json"]);
     let task = added["session"].as_str().unwrap();
     keeps("task add", std::slice::from_ref(&added));
-    for verb in ["pause", "resume"] {
+    for verb in ["session", "pause", "resume"] {
         keeps(&format!("task {verb}"), &[place.json(&["task", verb, task])]);
     }
-    keeps("work", &place.json_lines(&["work", "--once", "--provider", "scripted", "--window", "32000"]));
+    keeps(
+        "work",
+        &place.json_lines(&["task", "work", "--once", "--provider", "scripted", "--window", "32000"]),
+    );
     keeps("task list", &place.json_lines(&["task", "list", "--all"]));
     keeps("task show", &[place.json(&["task", "show", task])]);
     let other = place.json(&["task", "add", "別の窓"]);

@@ -36,7 +36,7 @@ fn without_umask() {
 fn whichever_verb_comes_first_the_base_folder_is_its_owners_alone() {
     without_umask();
     for verb in [
-        &["key", "add", "one"][..],
+        &["admin", "key", "add", "one"][..],
         &["new", "--window", "1000"],
         &["task", "add", "x", "--title", "t"],
         &["ask", "hello", "--provider", "scripted"],
@@ -57,7 +57,8 @@ fn whichever_verb_comes_first_the_base_folder_is_its_owners_alone() {
 fn everything_that_is_made_in_the_base_folder_is_its_owners_alone() {
     without_umask();
     let place = Place::new();
-    let key = place.json(&["key", "add", "root", "--sees", "all"])["key"].as_str().unwrap().to_owned();
+    let key =
+        place.json(&["admin", "key", "add", "root", "--sees", "all"])["key"].as_str().unwrap().to_owned();
     let gateway = Gateway::start(place, &["--upstream", "scripted"]);
     let key =
         [("x-komado-key", key.as_str()), ("content-type", "application/json"), ("idempotency-key", "k1")];
@@ -80,26 +81,26 @@ fn everything_that_is_made_in_the_base_folder_is_its_owners_alone() {
     assert_eq!(place.append(&s, &format!("{call}\n{result}\n")).code, 0);
     for verb in [
         &["fit", &s][..],
-        &["condense", &s, "1..4"],
+        &["edit", "condense", &s, "1..4"],
         &["fork", &s],
         &["ask", &s, "and?", "--provider", "scripted"],
         &["thread", "start", &s, "child"],
         &["recall", &s, "window"],
-        &["report"],
+        &["admin", "report"],
         &["task", "add", "x", "--title", "t"],
         &["models"],
         &["user", "forget", "ann", "--yes", "--export", "kept"],
-        &["complete", &s],
-        &["doctor"],
-        &["doctor", "--rebuild"],
+        &["session", "complete", &s],
+        &["admin", "doctor"],
+        &["admin", "doctor", "--rebuild"],
         &["export", &s, "--output", "out.jsonl"],
-        &["cleanup"],
+        &["admin", "cleanup"],
     ] {
         let said = place.run(verb);
         assert!([0, 5].contains(&said.code), "{verb:?}: {}", said.err);
     }
     // Whatever becomes of the task: its folder is made.
-    place.run(&["work", "--once", "--provider", "scripted"]);
+    place.run(&["task", "work", "--once", "--provider", "scripted"]);
     assert!(place.base().join("work").exists());
     assert_eq!(open_to_others(&place.base()), []);
     for made in ["keys.json", "keys.lock", "erasures.jsonl", "erasures.key", "answers.db", "tasks.db"] {
@@ -115,7 +116,7 @@ fn a_table_that_an_earlier_version_left_open_is_closed_and_the_folder_of_its_own
     let db = place.base().join("answers.db");
     std::fs::write(&db, "").unwrap();
     std::fs::set_permissions(&db, std::fs::Permissions::from_mode(0o644)).unwrap();
-    place.ok(&["trust"]);
+    place.ok(&["admin", "trust"]);
     let gateway = Gateway::start(place, &["--upstream", "scripted"]);
     let local = [("content-type", "application/json"), ("idempotency-key", "k1"), ("x-komado-session", "s")];
     let ask = |line: &str, body: &str| {
@@ -158,40 +159,42 @@ fn no_verb_prints_what_a_terminal_would_act_on() {
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     assert_eq!(place.append(&s, &lines).code, 0);
     let task = place.json(&["task", "add", WILD, "--title", WILD])["session"].as_str().unwrap().to_owned();
-    let blob = place.json_lines(&["output", &s])[0]["ref"].as_str().unwrap().to_owned();
+    let blob = place.json_lines(&["session", "output", &s])[0]["ref"].as_str().unwrap().to_owned();
     for verb in [
         &["task", "show", &task][..],
         &["task", "list"],
-        &["output", &s, "@1"],
-        &["output", &s, &blob],
-        &["output", &s, &blob, "--grep", "here"],
-        &["output", &s, &blob, "--line", "1"],
-        &["output", &s],
+        &["session", "output", &s, "@1"],
+        &["session", "output", &s, &blob],
+        &["session", "output", &s, &blob, "--grep", "here"],
+        &["session", "output", &s, &blob, "--line", "1"],
+        &["session", "output", &s],
         &["log", &s],
         &["log", &s, "--full"],
         &["show", &s],
         &["show", &s, "--full"],
         &["context", &s],
-        &["stats"],
+        &["admin", "stats"],
         &["sessions"],
         &["recall", &s, "here"],
         &["recall", &s, "here", "--exact"],
         &["thread", "tree", &s],
-        &["report"],
+        &["admin", "report"],
         &["user", "list"],
-        &["config", WILD],
+        &["admin", "config", WILD],
     ] {
         let said = place.run(verb);
         assert_eq!(said.code, 0, "{verb:?}: {}", said.err);
         assert!(is_tame(&said.out) && is_tame(&said.err), "{verb:?}: {:?} {:?}", said.out, said.err);
     }
-    for verb in [&["show", WILD][..], &["user", "show", WILD], &["key", "revoke", WILD], &["fit", &s, WILD]] {
+    for verb in
+        [&["show", WILD][..], &["user", "show", WILD], &["admin", "key", "revoke", WILD], &["fit", &s, WILD]]
+    {
         let said = place.run(verb);
         assert_ne!(said.code, 0, "{verb:?}");
         assert!(is_tame(&said.out), "{verb:?}: {:?}", said.out);
         assert!(is_tame(&said.err), "{verb:?}: {:?}", said.err);
     }
-    assert!(place.ok(&["output", &s, "@1"]).contains(r"\u001b]0;mine\u0007"));
+    assert!(place.ok(&["session", "output", &s, "@1"]).contains(r"\u001b]0;mine\u0007"));
     assert!(place.ok(&["task", "show", &task]).contains(r"\u001b[2J"));
-    assert_eq!(place.ok(&["output", &s, "@1", "--raw"]), WILD, "bytes are copied as they are");
+    assert_eq!(place.ok(&["session", "output", &s, "@1", "--raw"]), WILD, "bytes are copied as they are");
 }

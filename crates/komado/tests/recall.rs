@@ -13,7 +13,7 @@ fn what_was_said_is_found_as_text_and_as_json_lines() {
     let place = Place::new();
     let s = place.session();
     place.append(&s, TALK);
-    place.ok(&["condense", &s, "2..5", "--text", "short"]);
+    place.ok(&["edit", "condense", &s, "2..5", "--text", "short"]);
     let rows = place.json_lines(&["recall", &s, "small windows", "-k", "3"]);
     assert_eq!(rows[0]["seq"], 3, "{rows:?}");
     for field in ["session", "thread", "seq", "address", "score", "role", "timestamp", "snippet", "hidden"] {
@@ -71,7 +71,7 @@ fn sessions_of_a_user_and_all_of_them_are_searched_together() {
     let ben = place.session_with(&["--meter", "bytes4", "--window", "8000", "--user", "ben"]);
     place.ok(&["append", &ann, "the kettle is on"]);
     place.ok(&["append", &ben, "the kettle is off"]);
-    place.ok(&["complete", &ben]);
+    place.ok(&["session", "complete", &ben]);
     let found = |more: &[&str]| {
         let args: Vec<&str> = ["recall"].iter().chain(more).copied().collect();
         let mut found: Vec<String> =
@@ -134,13 +134,13 @@ fn doctor_makes_the_index_again_and_redact_leaves_no_word_in_it() {
     let path = place.folder(&s).join("recall.db");
     let has = |word: &str| std::fs::read(&path).unwrap().windows(word.len()).any(|w| w == word.as_bytes());
     assert!(has("pyproject"));
-    let doctor = place.run(&["doctor"]);
+    let doctor = place.run(&["admin", "doctor"]);
     assert!(doctor.code == 0 && doctor.err.contains("0 findings"), "{}{}", doctor.out, doctor.err);
     std::fs::write(&path, "broken").unwrap();
-    place.ok(&["doctor", "--rebuild"]);
+    place.ok(&["admin", "doctor", "--rebuild"]);
     assert!(has("pyproject"), "it was made again without a search");
     assert_eq!(find(), before);
-    place.ok(&["redact", &s, "--text", "pyproject", "--reason", "r", "--yes"]);
+    place.ok(&["edit", "redact", &s, "--text", "pyproject", "--reason", "r", "--yes"]);
     assert!(!has("pyproject"));
     assert_eq!(place.json_lines(&["recall", &s, "pyproject"]).len(), 0);
     assert!(!place.ok(&["export", &s]).contains("recall.db"));

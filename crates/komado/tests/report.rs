@@ -1,4 +1,4 @@
-//! `komado report` as people and programs meet it: on sessions that the command line made, in English and Japanese.
+//! `komado admin report` as people and programs meet it: on sessions that the command line made, in English and Japanese.
 
 use crate::run;
 
@@ -20,14 +20,14 @@ fn furnished() -> Place {
         assert_eq!(said.code, 0, "{}", said.err);
     }
     assert_eq!(place.append("c", TALK).code, 0);
-    place.ok(&["complete", "c"]);
+    place.ok(&["session", "complete", "c"]);
     place
 }
 
 #[test]
 fn a_report_tells_usage_questions_and_performance() {
     let place = furnished();
-    let report = place.json(&["report"]);
+    let report = place.json(&["admin", "report"]);
     let total = &report["usage"]["total"];
     assert_eq!(
         (&total["sessions_made"], &total["sessions_active"], &total["turns"]),
@@ -55,11 +55,11 @@ fn a_report_tells_usage_questions_and_performance() {
 #[test]
 fn a_report_for_people_has_a_row_and_a_bar_for_each() {
     let place = furnished();
-    let text = place.ok(&["report", "usage", "--by", "user"]);
+    let text = place.ok(&["admin", "report", "usage", "--by", "user"]);
     assert!(text.contains("Usage by user") && !text.contains("Usage by day"), "{text}");
     let row = text.lines().find(|line| line.starts_with("太郎")).unwrap();
     assert!(row.ends_with("████████████"), "{text}");
-    let japanese = place.ok(&["report", "--lang", "ja", "--from", "7d"]);
+    let japanese = place.ok(&["admin", "report", "--lang", "ja", "--from", "7d"]);
     for word in ["日別の利用状況", "よくある質問", "エージェントの性能", "返品したい"]
     {
         assert!(japanese.contains(word), "{word}: {japanese}");
@@ -69,15 +69,15 @@ fn a_report_for_people_has_a_row_and_a_bar_for_each() {
 #[test]
 fn only_what_was_asked_for_is_told() {
     let place = furnished();
-    let of_user = place.json(&["report", "usage", "--user", "ann"]);
+    let of_user = place.json(&["admin", "report", "usage", "--user", "ann"]);
     assert_eq!(of_user["usage"]["total"]["sessions_made"], 2);
     assert!(of_user["questions"].is_null() && of_user["performance"].is_null());
-    let of_model = place.json(&["report", "questions", "--model", "claude", "--top", "1"]);
+    let of_model = place.json(&["admin", "report", "questions", "--model", "claude", "--top", "1"]);
     assert_eq!(of_model["questions"]["asked"], 4);
     assert_eq!(of_model["questions"]["groups"].as_array().unwrap().len(), 1);
-    let before = place.json(&["report", "--to", "yesterday"]);
+    let before = place.json(&["admin", "report", "--to", "yesterday"]);
     assert_eq!((&before["sessions_read"], &before["usage"]["total"]["turns"]), (&0.into(), &0.into()));
-    let quick = place.json(&["report", "--quick"]);
+    let quick = place.json(&["admin", "report", "--quick"]);
     assert_eq!((&quick["usage"]["total"]["sessions_made"], &quick["entries_read"]), (&4.into(), &0.into()));
     assert!(quick["usage"]["total"]["turns"].is_null(), "{quick}");
 }
@@ -86,44 +86,44 @@ fn only_what_was_asked_for_is_told() {
 fn what_cannot_be_meant_is_named() {
     let place = Place::new();
     for (args, word) in [
-        (&["report", "--from", "soon"][..], "soon"),
-        (&["report", "--from", "99999999d"], "99999999d"),
-        (&["report", "--from", "99999999w"], "99999999w"),
-        (&["report", "--from", "today", "--to", "today"], "begin before the end"),
-        (&["report", "--utc-offset", "JST"], "JST"),
-        (&["report", "--top", "0"], "1 to 1000"),
-        (&["report", "questions", "--quick"], "quick"),
-        (&["report", "--by", "moon"], "moon"),
+        (&["admin", "report", "--from", "soon"][..], "soon"),
+        (&["admin", "report", "--from", "99999999d"], "99999999d"),
+        (&["admin", "report", "--from", "99999999w"], "99999999w"),
+        (&["admin", "report", "--from", "today", "--to", "today"], "begin before the end"),
+        (&["admin", "report", "--utc-offset", "JST"], "JST"),
+        (&["admin", "report", "--top", "0"], "1 to 1000"),
+        (&["admin", "report", "questions", "--quick"], "quick"),
+        (&["admin", "report", "--by", "moon"], "moon"),
     ] {
         let said = place.run(args);
         assert_eq!(said.code, 2, "{args:?}: {}", said.err);
         assert!(said.err.contains(word), "{args:?}: {}", said.err);
     }
-    let said = place.run(&["report", "--out", "nowhere/report.html"]);
+    let said = place.run(&["admin", "report", "--out", "nowhere/report.html"]);
     assert!(said.code == 6 && said.err.contains("nowhere"), "{}", said.err);
-    assert!(place.ok(&["report"]).contains("0 sessions"), "an empty house has an empty report");
+    assert!(place.ok(&["admin", "report"]).contains("0 sessions"), "an empty house has an empty report");
 }
 
 #[test]
 fn a_spreadsheet_gets_lines_and_no_formula() {
     let place = furnished();
-    let csv = place.ok(&["report", "questions", "--format", "csv"]);
+    let csv = place.ok(&["admin", "report", "questions", "--format", "csv"]);
     assert!(csv.starts_with("question,count,at_most,share,users,last_seen,example\r\n"), "{csv}");
     assert!(csv.contains("\r\n'=cmd() <script>"), "{csv}");
     assert!(csv.ends_with("\r\n") && csv.lines().count() == 1 + groups(&place), "{csv}");
-    let all = place.ok(&["report", "--format", "csv"]);
+    let all = place.ok(&["admin", "report", "--format", "csv"]);
     assert!(all.starts_with("section,key,figure,value\r\n"), "{all}");
     assert!(all.contains("\r\nusage_by_user,太郎,turns,4\r\n"), "{all}");
 }
 
 fn groups(place: &Place) -> usize {
-    place.json(&["report", "questions"])["questions"]["groups"].as_array().unwrap().len()
+    place.json(&["admin", "report", "questions"])["questions"]["groups"].as_array().unwrap().len()
 }
 
 #[test]
 fn a_page_needs_nothing_else_and_runs_nothing() {
     let place = furnished();
-    let said = place.run(&["report", "--out", "report.html", "--lang", "ja", "--progress"]);
+    let said = place.run(&["admin", "report", "--out", "report.html", "--lang", "ja", "--progress"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("4 sessions") && said.err.contains("wrote report.html"), "{}", said.err);
     assert_eq!(said.err.matches(" read\n").count(), 1, "{}", said.err);
@@ -170,7 +170,7 @@ fn a_damaged_session_is_named_and_the_rest_is_told() {
     let at = text.rfind("\"role\":\"user\"").unwrap();
     let damaged = text[at..].replacen("\"role\":\"user\"", "\"role\":\"uses\"", 1);
     std::fs::write(&journal, format!("{}{damaged}", &text[..at])).unwrap();
-    let said = place.run(&["report", "--json"]);
+    let said = place.run(&["admin", "report", "--json"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(
@@ -183,6 +183,8 @@ fn a_damaged_session_is_named_and_the_rest_is_told() {
     let overall = &report["performance"]["overall"];
     assert_eq!((&overall["completed"], &overall["turns_to_finish"]), (&1.into(), &serde_json::Value::Null));
     assert!(
-        place.ok(&["report"]).contains("1 sessions could not be read to their end and are counted only up")
+        place
+            .ok(&["admin", "report"])
+            .contains("1 sessions could not be read to their end and are counted only up")
     );
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 /// Tokens of the server's window; the programs know it.
 const WINDOW: &str = "4000";
 
-/// `komado model-server` as a process, until this is dropped.
+/// `komado dev model-server` as a process, until this is dropped.
 struct Server {
     child: Child,
     url: String,
@@ -23,7 +23,8 @@ impl Server {
     fn start(place: &Place) -> Self {
         let script = programs().join("script.jsonl");
         let script = script.to_str().unwrap();
-        let mut command = place.command(&["model-server", "--window", WINDOW, "--script", script, "--json"]);
+        let mut command =
+            place.command(&["dev", "model-server", "--window", WINDOW, "--script", script, "--json"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

@@ -20,7 +20,7 @@ fn sql(place: &Place, query: &str) -> String {
 
 /// A demo that has ended; gives its id.
 fn demo(place: &Place) -> String {
-    place.ok(&["demo", "--fast", "--json"]);
+    place.ok(&["dev", "demo", "--fast", "--json"]);
     let rows = place.json_lines(&["sessions"]);
     assert_eq!(rows.len(), 1, "{rows:?}");
     rows[0]["session"].as_str().unwrap().to_owned()
@@ -89,7 +89,7 @@ fn a_finished_demo_answers_the_known_jq_and_sqlite3_commands() {
 #[test]
 fn the_demo_tells_what_is_refused_without_it_and_its_advice_works() {
     let place = Place::new();
-    let told = place.ok(&["demo", "--fast"]);
+    let told = place.ok(&["dev", "demo", "--fast"]);
     let moments = told.lines().filter(|line| line.get(1..3) == Some("/6")).count();
     assert_eq!(moments, 6, "{told}");
     for word in
@@ -102,7 +102,8 @@ fn the_demo_tells_what_is_refused_without_it_and_its_advice_works() {
     assert!(place.base().join("running/demo").is_dir(), "the last command opened it again");
 
     // Another one has another name, and all of it fits.
-    let second: serde_json::Value = serde_json::from_str(&place.ok(&["demo", "--fast", "--json"])).unwrap();
+    let second: serde_json::Value =
+        serde_json::from_str(&place.ok(&["dev", "demo", "--fast", "--json"])).unwrap();
     assert_eq!(second["session"], "demo-2");
     let number = |key: &str| second[key].as_u64().unwrap();
     assert!((2..60).contains(&number("refused_without")), "{second}");
@@ -142,11 +143,11 @@ fn current_jsonl_of_a_finished_demo_is_what_a_chat_api_takes() {
 fn an_end_that_the_table_did_not_hear_of_is_told_to_it_when_said_again() {
     let place = Place::new();
     let uuid = place.session();
-    place.ok(&["complete", &uuid, "done"]);
+    place.ok(&["session", "complete", &uuid, "done"]);
     // As whoever moved the folder left it when it was killed right then.
     sql(&place, &format!("UPDATE tasks SET status = 'running', completed_at = NULL WHERE uuid = '{uuid}'"));
-    assert_ne!(place.run(&["fail", &uuid, "no"]).code, 0, "the journal says otherwise");
-    place.ok(&["complete", &uuid, "done"]);
+    assert_ne!(place.run(&["session", "fail", &uuid, "no"]).code, 0, "the journal says otherwise");
+    place.ok(&["session", "complete", &uuid, "done"]);
     assert_eq!(sql(&place, &format!("SELECT status FROM tasks WHERE uuid = '{uuid}'")), "completed");
     assert!(place.base().join("completed").join(&uuid).is_dir());
 }

@@ -1,4 +1,4 @@
-//! `komado trust`, and what a folder from elsewhere can and cannot do before it.
+//! `komado admin trust`, and what a folder from elsewhere can and cannot do before it.
 use crate::run;
 
 use komado_provider::scripted::{ScriptStep, ScriptedOptions, ScriptedServer};
@@ -50,13 +50,15 @@ fn the_key_of_the_user_goes_to_no_address_that_came_with_the_folder() {
     write(&place, &hostile(&server));
     let said = ask(&place, &[]);
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
-    for part in ["komado.yaml", "llm.openai.base_url (line 3)", "llm.provider (line 2)", "`komado trust`"] {
+    for part in
+        ["komado.yaml", "llm.openai.base_url (line 3)", "llm.provider (line 2)", "`komado admin trust`"]
+    {
         assert!(said.err.contains(part), "{part}: {}", said.err);
     }
     assert!(server.seen().is_empty());
     assert!(!place.base().exists(), "nothing is made before it is clear what may be used");
     // The advice works.
-    let shown = place.ok(&["trust"]);
+    let shown = place.ok(&["admin", "trust"]);
     assert!(shown.contains("! line 3: llm.openai.base_url = "), "{shown}");
     assert_eq!(ask(&place, &[]).out, "thanks\n");
 }
@@ -83,17 +85,17 @@ fn no_command_that_came_with_the_folder_runs() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     write(&place, "compaction: {command: ./evil}\n");
     for args in [
-        &["condense", &s][..],
+        &["edit", "condense", &s][..],
         &["fit", &s],
         &["sessions"],
-        &["completions", "bash"],
-        &["config"],
-        &["trust"],
+        &["admin", "completions", "bash"],
+        &["admin", "config"],
+        &["admin", "trust"],
     ] {
         place.run(args);
         assert!(!place.path().join("ran").exists(), "{args:?}");
     }
-    place.run(&["condense", &s]);
+    place.run(&["edit", "condense", &s]);
     assert!(place.path().join("ran").exists(), "once it is trusted it does");
 }
 
@@ -103,7 +105,7 @@ fn a_consent_is_for_one_content_and_changed_settings_are_asked_about_anew() {
     let (one, other) = ("session: {user: ann}\n", "session: {user: eve}\n");
     write(&place, one);
     assert_eq!(place.run(&["sessions"]).code, 2);
-    place.ok(&["trust"]);
+    place.ok(&["admin", "trust"]);
     place.ok(&["sessions"]);
     write(&place, other);
     assert_eq!(place.run(&["sessions"]).code, 2);
@@ -126,20 +128,20 @@ fn consents_are_listed_and_taken_back_and_kept_privately_in_the_data_folder() {
     let kept = below(&trust);
     assert!(kept.len() == 2 && kept.iter().all(|(_, mode)| *mode == 0o600), "{kept:?}");
     assert_eq!(std::fs::metadata(&trust).unwrap().permissions().mode() & 0o777, 0o700);
-    let rows = place.json_lines(&["trust", "--list"]);
+    let rows = place.json_lines(&["admin", "trust", "--list"]);
     let about: Vec<&str> = rows.iter().map(|row| row["about"].as_str().unwrap()).collect();
     assert_eq!(about, ["sessions", "settings"]);
-    assert!(place.ok(&["trust", "--list"]).contains("komado.yaml"));
-    assert!(place.ok(&["trust", "--revoke", "komado.yaml"]).contains("revoked: "));
+    assert!(place.ok(&["admin", "trust", "--list"]).contains("komado.yaml"));
+    assert!(place.ok(&["admin", "trust", "--revoke", "komado.yaml"]).contains("revoked: "));
     assert_eq!(place.run(&["log", &s]).code, 2);
     std::fs::remove_file(place.path().join("komado.yaml")).unwrap();
     place.ok(&["log", &s]);
-    let row = place.json(&["trust", "--revoke"]);
+    let row = place.json(&["admin", "trust", "--revoke"]);
     assert_eq!((row["about"].as_str(), row["trusted"].as_bool()), (Some("sessions"), Some(false)));
     assert_eq!(place.run(&["log", &s]).code, 2);
-    let said = place.run(&["trust", "--revoke"]);
-    assert!(said.code == 3 && said.err.contains("komado trust --list"), "{}", said.err);
-    assert_eq!(place.ok(&["trust", "--list"]), "nothing was consented to\n");
+    let said = place.run(&["admin", "trust", "--revoke"]);
+    assert!(said.code == 3 && said.err.contains("komado admin trust --list"), "{}", said.err);
+    assert_eq!(place.ok(&["admin", "trust", "--list"]), "nothing was consented to\n");
     let undo = row["undo"].as_str().unwrap();
     place.ok(&undo.split(' ').skip(1).collect::<Vec<_>>());
     place.ok(&["log", &s]);
@@ -155,11 +157,11 @@ fn a_data_folder_that_is_named_is_used_and_one_that_is_relative_is_not() {
         feed(command, b"")
     };
     let named = data.path().to_str().unwrap();
-    assert_eq!(with(&["trust"], named).code, 0);
+    assert_eq!(with(&["admin", "trust"], named).code, 0);
     assert!(data.path().join("komado/trust").is_dir());
     assert_eq!(with(&["sessions"], named).code, 0);
-    assert_eq!(with(&["trust", "--revoke"], named).code, 0);
-    assert_eq!(with(&["trust"], "data").code, 0);
+    assert_eq!(with(&["admin", "trust", "--revoke"], named).code, 0);
+    assert_eq!(with(&["admin", "trust"], "data").code, 0);
     assert!(!place.path().join("data").exists() && place.home().join(".local/share/komado/trust").is_dir());
 }
 
@@ -170,9 +172,9 @@ fn what_trust_shows_cannot_steer_a_terminal_and_holds_no_secret() {
         &place,
         "llm:\n  \"a\\e[2J\\e[1;1Htrusted: nothing\":\n    base_url: \"http://h/\\e]0;x\\a\\r\\n\"\n    api_key: sk-sesame\n",
     );
-    let said = place.run(&["trust"]);
+    let said = place.run(&["admin", "trust"]);
     let refused = place.run(&["sessions", "--set", "x=1"]);
-    let all = format!("{}{}{}{}", said.out, said.err, place.run(&["config"]).out, refused.err);
+    let all = format!("{}{}{}{}", said.out, said.err, place.run(&["admin", "config"]).out, refused.err);
     assert!(!all.replace('\n', "").contains(char::is_control), "{all:?}");
     assert!(!all.contains("sesame"), "{all}");
     assert_eq!(said.out.lines().count(), 3, "{}", said.out);
@@ -183,7 +185,7 @@ fn an_error_about_a_file_from_elsewhere_cannot_steer_a_terminal() {
     let place = Place::new();
     for yaml in ["\"\\e[2J\": 1\n", "session: {\"\\e[2J\": 1}\n", "a: 1\na: 2\n\"\\e\": [\n"] {
         write(&place, yaml);
-        for args in [&["sessions"][..], &["trust"], &["config"]] {
+        for args in [&["sessions"][..], &["admin", "trust"], &["admin", "config"]] {
             let said = place.run(args);
             assert!(said.code == 2 && !said.err.trim_end().contains(char::is_control), "{:?}", said.err);
         }
@@ -194,12 +196,16 @@ fn an_error_about_a_file_from_elsewhere_cannot_steer_a_terminal() {
 fn config_shows_that_a_file_needs_consent_and_does_not_use_it() {
     let place = Place::new();
     write(&place, "session: {user: eve, meter: bytes4}\n");
-    let said = place.run(&["config", "session"]);
+    let said = place.run(&["admin", "config", "session"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("session.user (line 1)") && said.err.contains("komado trust"), "{}", said.err);
+    assert!(
+        said.err.contains("session.user (line 1)") && said.err.contains("komado admin trust"),
+        "{}",
+        said.err
+    );
     assert!(!said.out.contains("eve") && !said.out.contains("bytes4"), "{}", said.out);
-    place.ok(&["trust"]);
-    assert!(place.ok(&["config", "session"]).contains("eve"));
+    place.ok(&["admin", "trust"]);
+    assert!(place.ok(&["admin", "config", "session"]).contains("eve"));
 }
 
 #[test]
@@ -208,7 +214,7 @@ fn a_home_in_the_environment_that_is_empty_or_relative_trusts_nothing_of_the_fol
     std::fs::create_dir_all(place.path().join(".config/komado")).unwrap();
     std::fs::write(place.path().join(".config/komado/komado.yaml"), "session: {user: eve}\n").unwrap();
     for home in ["", "."] {
-        let mut command = place.command(&["config", "session.user"]);
+        let mut command = place.command(&["admin", "config", "session.user"]);
         command.env("HOME", home);
         let said = feed(command, b"");
         assert!(said.code == 0 && !said.out.contains("eve"), "{home:?}: {}{}", said.out, said.err);
@@ -221,18 +227,22 @@ fn sessions_that_came_with_the_folder_are_not_used_before_they_are_trusted() {
     let s = mine.session();
     mine.append(&s, TALK);
     copy(&mine.base(), &place.base());
-    for args in
-        [&["sessions"][..], &["log", &s], &["serve", "--upstream", "scripted"], &["models"], &["key", "list"]]
-    {
+    for args in [
+        &["sessions"][..],
+        &["log", &s],
+        &["serve", "--upstream", "scripted"],
+        &["models"],
+        &["admin", "key", "list"],
+    ] {
         let said = place.run(args);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
-        for part in ["contexts", "`komado trust`", "--base-dir"] {
+        for part in ["contexts", "`komado admin trust`", "--base-dir"] {
             assert!(said.err.contains(part), "{part}: {}", said.err);
         }
     }
     place.ok(&["log", &s, "--base-dir", "contexts"]);
     assert_eq!(place.run(&["log", &s]).code, 2, "to name it once is no consent");
-    let shown = place.ok(&["trust"]);
+    let shown = place.ok(&["admin", "trust"]);
     assert!(shown.contains("contexts") && shown.contains("sessions in running: 1"), "{shown}");
     place.ok(&["log", &s]);
 }
@@ -277,7 +287,8 @@ fn a_folder_of_sessions_that_is_a_link_must_be_named() {
     let (mine, place) = (Place::new(), Place::new());
     mine.session();
     symlink(mine.base(), place.base()).unwrap();
-    for (home, args) in [(mine.home(), ["sessions"]), (place.home(), ["sessions"]), (mine.home(), ["trust"])]
+    for (home, args) in
+        [(mine.home(), &["sessions"][..]), (place.home(), &["sessions"][..]), (mine.home(), &["admin", "trust"])]
     {
         let mut command = place.command(&args);
         command.env("HOME", home);
@@ -362,13 +373,13 @@ fn at_a_terminal_the_user_is_asked_and_only_a_yes_is_kept() {
 #[test]
 fn trust_says_what_it_does_not_find_or_need() {
     let place = Place::new();
-    let said = place.run(&["trust"]);
+    let said = place.run(&["admin", "trust"]);
     assert!(said.code == 3 && said.err.contains("neither komado.yaml nor contexts"), "{}", said.err);
     std::fs::write(place.path().join("other.yaml"), "").unwrap();
-    let said = place.run(&["trust", "other.yaml"]);
+    let said = place.run(&["admin", "trust", "other.yaml"]);
     assert!(said.code == 2 && said.err.contains("--config FILE"), "{}", said.err);
     write(&place, "session: {meter: bytes4}\n");
-    assert!(place.ok(&["trust"]).contains("needs no consent"));
+    assert!(place.ok(&["admin", "trust"]).contains("needs no consent"));
     place.ok(&["sessions"]);
 }
 
@@ -407,18 +418,18 @@ fn a_folder_that_only_looks_like_marks_is_not_taken_for_an_empty_one() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
         let said = place.run(&["new"]);
-        assert!(said.code == 2 && said.err.contains("`komado trust`"), "{made}: {}", said.err);
+        assert!(said.code == 2 && said.err.contains("`komado admin trust`"), "{made}: {}", said.err);
         assert!(
             !place.base().join("running").exists(),
             "{made}: nothing is kept that would be refused later"
         );
-        let said = place.run(&["trust"]);
+        let said = place.run(&["admin", "trust"]);
         if made == ".trust/x" {
             assert!(said.code == 2 && said.err.contains(".trust is a folder"), "{}", said.err);
             assert!(said.err.contains("remove it") && said.err.contains("--base-dir"), "{}", said.err);
             // The advice works.
             std::fs::remove_dir_all(place.base().join(".trust")).unwrap();
-            place.run(&["trust"]);
+            place.run(&["admin", "trust"]);
         }
         for _ in 0..2 {
             place.ok(&["new"]);
@@ -450,26 +461,26 @@ fn in_a_folder_whose_path_is_not_utf8_every_verb_gives_json() {
         lines.collect::<Vec<serde_json::Value>>()
     };
     let replaced = |value: &serde_json::Value| value.as_str().unwrap().contains('\u{fffd}');
-    let trusted = run(&["trust"]);
+    let trusted = run(&["admin", "trust"]);
     assert!(replaced(&trusted[0]["path"]), "{trusted:?}");
-    assert!(replaced(&run(&["trust", "--list"])[0]["path"]));
+    assert!(replaced(&run(&["admin", "trust", "--list"])[0]["path"]));
     let new = run(&["new", "--id", "s", "--meter", "bytes4"]);
     assert!(replaced(&new[0]["folder"]), "{new:?}");
-    assert_eq!(run(&["trust"]).len(), 2);
+    assert_eq!(run(&["admin", "trust"]).len(), 2);
     run(&["append", "s", "hello"]);
     assert!(replaced(&run(&["export", "s", "--output", "\u{fffd}"])[0]["file"]));
-    assert!(replaced(&run(&["report", "--out", "\u{fffd}"])[0]["file"]));
-    for args in [&["sessions"][..], &["config"], &["doctor"], &["stats"]] {
+    assert!(replaced(&run(&["admin", "report", "--out", "\u{fffd}"])[0]["file"]));
+    for args in [&["sessions"][..], &["admin", "config"], &["admin", "doctor"], &["admin", "stats"]] {
         run(args);
     }
-    assert!(replaced(&run(&["complete", "s", "done"])[0]["folder"]));
+    assert!(replaced(&run(&["session", "complete", "s", "done"])[0]["folder"]));
     run(&["new", "--id", "t", "--task", "github:ann/tool/issue/27"]);
     assert!(replaced(&run(&["task", "show", "t"])[0]["files"]));
-    run(&["demo", "--fast", "--turns", "1"]);
+    run(&["dev", "demo", "--fast", "--turns", "1"]);
     std::fs::remove_file(folder.join(named)).unwrap();
     let forgotten = run(&["user", "forget", "ann", "--export", "\u{fffd}", "--yes"]);
     assert!(replaced(&forgotten.last().unwrap()["folder"]), "{forgotten:?}");
-    let revoked = run(&["trust", "--revoke"]);
+    let revoked = run(&["admin", "trust", "--revoke"]);
     assert!(
         revoked.iter().all(|row| row["trusted"] == false) && replaced(&revoked[0]["path"]),
         "{revoked:?}"
@@ -492,7 +503,7 @@ fn the_undo_of_a_consent_works_wherever_the_folder_is() {
             command.current_dir(&folder).args(["-c", &format!("PATH={path}; {script}")]);
             feed(command, b"")
         };
-        let said = sh("komado trust");
+        let said = sh("komado admin trust");
         let undo = said.err.lines().find_map(|line| line.strip_prefix("undo: ")).unwrap().to_owned();
         assert_eq!(sh("komado sessions").code, 0, "{undo}");
         let revoked = sh(&undo);
@@ -514,7 +525,7 @@ fn what_needs_consent_is_shown_last_and_harmless_settings_do_not_scroll_it_away(
     let last: Vec<&str> = before.lines().rev().take(2).map(str::trim_end).collect();
     assert_eq!(last, ["! line 1: compaction.command = ./evil", "  and 2,980 harmless ones"]);
     assert!(before.lines().count() < 30);
-    let all = place.run(&["trust", "--show"]);
+    let all = place.run(&["admin", "trust", "--show"]);
     assert_eq!((all.code, all.out.lines().count()), (0, 3_002), "{}", all.err);
     assert!(all.out.ends_with("! line 1: compaction.command = ./evil\n"));
 }
@@ -523,15 +534,15 @@ fn what_needs_consent_is_shown_last_and_harmless_settings_do_not_scroll_it_away(
 fn show_consents_to_nothing_and_says_what_is_trusted() {
     let place = Place::new();
     write(&place, "session: {user: ann}\n");
-    let said = place.run(&["trust", "--show"]);
+    let said = place.run(&["admin", "trust", "--show"]);
     assert!(said.code == 0 && said.out.contains("! line 1: session.user = ann"), "{}", said.err);
     assert!(said.err.contains("not trusted: ") && !said.err.contains("undo: "), "{}", said.err);
-    assert_eq!(place.json(&["trust", "--show"])["trusted"], false);
+    assert_eq!(place.json(&["admin", "trust", "--show"])["trusted"], false);
     assert_eq!(place.run(&["sessions"]).code, 2);
-    assert_eq!(place.ok(&["trust", "--list"]), "nothing was consented to\n");
+    assert_eq!(place.ok(&["admin", "trust", "--list"]), "nothing was consented to\n");
     std::fs::create_dir_all(place.base().join("running")).unwrap();
-    place.ok(&["trust", "komado.yaml"]);
-    let rows = place.json_lines(&["trust", "--show"]);
+    place.ok(&["admin", "trust", "komado.yaml"]);
+    let rows = place.json_lines(&["admin", "trust", "--show"]);
     assert_eq!([&rows[0]["trusted"], &rows[1]["trusted"]], [true, false], "{rows:?}");
     assert_eq!(place.run(&["sessions"]).code, 2);
 }

@@ -90,7 +90,7 @@ fn nothing_is_left_of_a_user_who_was_forgotten_but_what_was_exported() {
         place.append(session, &format!("{{\"role\":\"user\",\"content\":\"秘密の鍵 of {session}\"}}\n"));
     }
     place.ok(&["recall", &ended, "秘密の鍵"]);
-    place.ok(&["complete", &ended]);
+    place.ok(&["session", "complete", &ended]);
     let kept = place.ok(&["export", &ended]);
     let would = place.json(&["user", "forget", USER, "--dry-run"]);
     assert_eq!((&would["would_erase"], &would["erased"]), (&2.into(), &0.into()));
@@ -124,7 +124,7 @@ fn nothing_is_left_of_a_user_who_was_forgotten_but_what_was_exported() {
     assert!(!erasures.contains(plain.as_str()), "who tries names finds none: {erasures}");
     place.ok(&["import", "kept/ended.jsonl"]);
     assert_eq!(place.ok(&["export", "ended"]), kept);
-    place.ok(&["resume", "ended"]);
+    place.ok(&["session", "resume", "ended"]);
     let said = place.run(&["user", "forget", USER, "--yes", "--export", "kept"]);
     assert!(said.code == 2 && said.err.contains("kept is not empty"), "{}", said.err);
     assert_eq!(std::fs::read_to_string(place.path().join("kept/ended.jsonl")).unwrap(), kept);
@@ -144,7 +144,7 @@ fn one_who_has_only_jobs_is_a_user_and_a_job_that_is_worked_on_stays() {
     queue(&store, "held");
     queue(&store, "waits");
     let taken = store.take(&holder, Duration::from_secs(3600)).unwrap().unwrap();
-    place.ok(&["trust"]);
+    place.ok(&["admin", "trust"]);
     let would = place.json(&["user", "forget", USER, "--dry-run"]);
     assert_eq!((&would["jobs"], &would["live"][0]), (&2.into(), &"held".into()));
     let said = place.run(&["user", "forget", USER, "--yes"]);
@@ -216,7 +216,7 @@ fn the_record_of_erasures_tells_no_name_and_closes_lines_of_earlier_versions() {
         plain("ann")
     );
     std::fs::write(&record, old).unwrap();
-    place.ok(&["trust"]);
+    place.ok(&["admin", "trust"]);
     let forget = |user: &str, session: &str| {
         place.ok(&["new", "--id", session, "--user", user, "--window", "1000", "--meter", "bytes4"]);
         place.ok(&["user", "forget", user, "--yes", "--export", &format!("kept-{session}")]);

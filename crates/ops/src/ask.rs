@@ -101,7 +101,7 @@ impl Conversation {
         let (found, session) = context.find_row(at)?;
         if beginning.system.is_some() || beginning.tools {
             return Err(OpFault::usage(format!(
-                "--system and --tools are for a new session; `komado setup {}` changes what stands before this one",
+                "--system and --tools are for a new session; `komado edit setup {}` changes what stands before this one",
                 change::name(&found)
             )));
         }

@@ -33,7 +33,7 @@ pub struct ShownSettings {
 impl Operation for ShowConfig {
     const ABOUT: OperationLabel = OperationLabel::read("config", "Show each setting and where it came from");
     const INTERFACES: Interfaces =
-        Interfaces::only_cli("config", "settings name keys, addresses and folders of the machine");
+        Interfaces::only_cli("admin config", "settings name keys, addresses and folders of the machine");
     type Output = ShownSettings;
 
     fn run(self, context: &OperationContext) -> OpResult<ShownSettings> {

@@ -420,7 +420,7 @@ impl OperationContext {
     pub fn settle(&self, thread: &mut Thread<'_>) {
         if let Err(error) = thread.settle() {
             self.note(format!("what was said is safe, but what is derived from it is behind: {error}"));
-            self.note("the next change, or `komado doctor`, brings it up to date");
+            self.note("the next change, or `komado admin doctor`, brings it up to date");
         }
     }
 
@@ -450,7 +450,7 @@ impl OperationContext {
         match self.caller.sees_all {
             true => Ok(()),
             false => Err(OpFault::forbidden(
-                "this is about all sessions, and this key does not see all; `komado key add --sees all` makes one that does",
+                "this is about all sessions, and this key does not see all; `komado admin key add --sees all` makes one that does",
             )),
         }
     }
@@ -463,7 +463,7 @@ impl OperationContext {
         // Taken, so that it is said once, however many pass the failure on.
         match self.changing.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(found) => {
-                let verb = if found.thread.is_root() { "resume" } else { "thread resume" };
+                let verb = if found.thread.is_root() { "session resume" } else { "thread resume" };
                 fault.and(format!("`komado {verb} {}` opens it again", crate::change::name(&found)))
             }
             None => fault,

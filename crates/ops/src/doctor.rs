@@ -127,7 +127,7 @@ pub struct StoreHealth {
 impl Operation for Doctor {
     const ABOUT: OperationLabel = OperationLabel::read("doctor", "Check everything");
     const INTERFACES: Interfaces = Interfaces::only_cli(
-        "doctor",
+        "admin doctor",
         "it puts right what it can as it looks; the operator of a store runs it",
     );
     type Output = CheckResult;
@@ -293,7 +293,7 @@ fn stale(queued: &QueuedJob, row: &Session, long_ago: &str) -> Option<String> {
     let wayout = match (&queued.stage, row.status) {
         // The worker that holds it is about to tell its end; one that failed is kept until a person decides.
         (JobStage::Held(_), _) | (JobStage::Dead, State::Failed) => return None,
-        (JobStage::Waiting, _) => "a worker (`komado work`) tells its end and takes it out".to_owned(),
+        (JobStage::Waiting, _) => "a worker (`komado task work`) tells its end and takes it out".to_owned(),
         (JobStage::Dead, _) => format!("`komado task retry {id}` lets a worker tell its end"),
     };
     let at = since.get(..16).unwrap_or(since);

@@ -29,13 +29,13 @@ pub struct Pin {
 
 impl Operation for Pin {
     const ABOUT: OperationLabel = OperationLabel::add("pin", "Pin a message");
-    const INTERFACES: Interfaces = everywhere("pin", "/sessions/{session}/threads/{thread}/pin");
+    const INTERFACES: Interfaces = everywhere("edit pin", "/sessions/{session}/threads/{thread}/pin");
     type Output = ChangedView;
 
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.pin(seq))?;
-        let undo = format!("komado unpin {}@{seq}", change::name(&found));
+        let undo = format!("komado edit unpin {}@{seq}", change::name(&found));
         Ok(changed.told(format!("pinned @{seq}: no edit hides it now"), undo))
     }
 }
@@ -51,13 +51,13 @@ pub struct Unpin {
 
 impl Operation for Unpin {
     const ABOUT: OperationLabel = OperationLabel::add("unpin", "Take a pin back");
-    const INTERFACES: Interfaces = everywhere("unpin", "/sessions/{session}/threads/{thread}/unpin");
+    const INTERFACES: Interfaces = everywhere("edit unpin", "/sessions/{session}/threads/{thread}/unpin");
     type Output = ChangedView;
 
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, seq) = (context.find(&self.at)?, self.at.seq);
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| thread.unpin(seq))?;
-        let undo = format!("komado pin {}@{seq}", change::name(&found));
+        let undo = format!("komado edit pin {}@{seq}", change::name(&found));
         Ok(changed.told(format!("unpinned @{seq}: edits may hide it again"), undo))
     }
 }
@@ -130,7 +130,7 @@ pub struct TruncateSpan {
 impl Operation for TruncateSpan {
     const ABOUT: OperationLabel = OperationLabel::edit("truncate", "Show a marker in place of a span");
     const INTERFACES: Interfaces =
-        not_for_models("truncate", "/sessions/{session}/threads/{thread}/truncate");
+        not_for_models("edit truncate", "/sessions/{session}/threads/{thread}/truncate");
     type Output = ChangedView;
 
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
@@ -166,7 +166,7 @@ pub struct Trim {
 impl Operation for Trim {
     const ABOUT: OperationLabel =
         OperationLabel::edit("trim", "Show a placeholder in place of what entries say");
-    const INTERFACES: Interfaces = not_for_models("trim", "/sessions/{session}/threads/{thread}/trim");
+    const INTERFACES: Interfaces = not_for_models("edit trim", "/sessions/{session}/threads/{thread}/trim");
     type Output = ChangedView;
 
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {

@@ -55,9 +55,11 @@ pub struct SetUp {
 
 impl Operation for SetUp {
     const ABOUT: OperationLabel = OperationLabel::edit("setup", "Set system prompt, tools and parameters");
-    const INTERFACES: Interfaces =
-        Interfaces::everywhere("setup", Route::post("view", "/sessions/{session}/threads/{thread}/setup"))
-            .not_mcp("what stands before the conversation is for people to say, not for the model in it");
+    const INTERFACES: Interfaces = Interfaces::everywhere(
+        "edit setup",
+        Route::post("view", "/sessions/{session}/threads/{thread}/setup"),
+    )
+    .not_mcp("what stands before the conversation is for people to say, not for the model in it");
     type Output = ChangedView;
 
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
@@ -141,7 +143,7 @@ pub struct RedactionReport {
 impl Operation for Redact {
     const ABOUT: OperationLabel = OperationLabel::remove("redact", "Take a secret out for good");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("redact", Route::post("journal", "/sessions/{session}/redact"))
+        Interfaces::everywhere("edit redact", Route::post("journal", "/sessions/{session}/redact"))
             .not_mcp("what cannot be undone is for people to do");
     type Output = RedactionReport;
 

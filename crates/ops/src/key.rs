@@ -58,7 +58,7 @@ pub struct Added {
 
 impl Operation for AddKey {
     const ABOUT: OperationLabel = OperationLabel::add("key_add", "Make a key");
-    const INTERFACES: Interfaces = by_owner("key add");
+    const INTERFACES: Interfaces = by_owner("admin key add");
     type Output = Added;
 
     fn run(self, context: &OperationContext) -> OpResult<Added> {
@@ -77,7 +77,7 @@ impl Operation for AddKey {
         };
         context.claim()?;
         file::add(&context.config.base_dir, key.clone())?;
-        let undo = format!("komado key revoke {}", key.name);
+        let undo = format!("komado admin key revoke {}", key.name);
         Ok(Added { row: KeyRow::from(key), key: secret, undo })
     }
 }
@@ -147,7 +147,7 @@ impl From<StoredKey> for KeyRow {
 
 impl Operation for ListKeys {
     const ABOUT: OperationLabel = OperationLabel::read("key_list", "List the keys");
-    const INTERFACES: Interfaces = by_owner("key list");
+    const INTERFACES: Interfaces = by_owner("admin key list");
     type Output = ResultPage<KeyRow>;
 
     fn run(self, context: &OperationContext) -> OpResult<ResultPage<KeyRow>> {
@@ -178,7 +178,7 @@ pub struct Revoked {
 
 impl Operation for RevokeKey {
     const ABOUT: OperationLabel = OperationLabel::remove("key_revoke", "Take a key back");
-    const INTERFACES: Interfaces = by_owner("key revoke");
+    const INTERFACES: Interfaces = by_owner("admin key revoke");
     type Output = Revoked;
 
     fn run(self, context: &OperationContext) -> OpResult<Revoked> {

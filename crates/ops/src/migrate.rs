@@ -156,7 +156,7 @@ impl Streamed for Migrate {
     const ABOUT: OperationLabel =
         OperationLabel::remove("migrate", "Copy sessions from one store into another");
     const INTERFACES: Interfaces =
-        Interfaces::only_cli("migrate", "it copies whole stores; their operator runs it beside them");
+        Interfaces::only_cli("admin migrate", "it copies whole stores; their operator runs it beside them");
     const FORM: StreamForm = StreamForm::Object;
     type Head = MigrateBegun;
     type Item = Migrated;

@@ -90,8 +90,9 @@ pub struct LongOutput {
 
 impl Operation for ListOutputs {
     const ABOUT: OperationLabel = OperationLabel::read("outputs", "List long outputs");
-    const INTERFACES: Interfaces = by_people("output", "/sessions/{session}/threads/{thread}/outputs")
-        .not_mcp("the view names each output where it is cut");
+    const INTERFACES: Interfaces =
+        by_people("session output", "/sessions/{session}/threads/{thread}/outputs")
+            .not_mcp("the view names each output where it is cut");
     type Output = ResultPage<LongOutput>;
 
     fn run(self, context: &OperationContext) -> OpResult<ResultPage<LongOutput>> {
@@ -197,7 +198,7 @@ pub struct ReadingCall {
 impl Operation for ReadOutput {
     const ABOUT: OperationLabel = OperationLabel::read("output", "Read a long output");
     const INTERFACES: Interfaces =
-        by_people("output", "/sessions/{session}/threads/{thread}/outputs/{ref_id}")
+        by_people("session output", "/sessions/{session}/threads/{thread}/outputs/{ref_id}")
             .not_mcp("models know the three tools `tool_output_cache`, `_grep` and `_line`");
     type Output = OutputExcerpt;
 
@@ -388,7 +389,7 @@ pub struct RawOutput {
 impl Streamed for RawOutput {
     const ABOUT: OperationLabel = OperationLabel::read("output_raw", "The bytes of a long output");
     const INTERFACES: Interfaces =
-        by_people("output --raw", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")
+        by_people("session output --raw", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")
             .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
     const FORM: StreamForm = StreamForm::Bytes("application/octet-stream");
     type Head = ();

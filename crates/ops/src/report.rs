@@ -82,7 +82,7 @@ impl ReportKind {
 impl Operation for MakeReport {
     const ABOUT: OperationLabel = OperationLabel::read("report", "What happened in many sessions");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("report", Route { has_forms: true, ..Route::get("report", "/report") })
+        Interfaces::everywhere("admin report", Route { has_forms: true, ..Route::get("report", "/report") })
             .not_mcp("figures about all sessions are for people");
     type Output = Report;
 

@@ -207,7 +207,7 @@ impl Operation for RemoveSession {
     const ABOUT: OperationLabel = OperationLabel::remove("remove_session", "Remove a session");
     const INTERFACES: Interfaces = Interfaces::only_http(
         Route::remove("sessions", "/sessions/{session}"),
-        "the command line removes with `cleanup`, which takes only what has ended",
+        "the command line removes with `admin cleanup`, which takes only what has ended",
     )
     .not_mcp("what cannot be undone is for people to do");
     type Output = Removed;
@@ -271,8 +271,9 @@ pub struct CleanedSession {
 
 impl Operation for Cleanup {
     const ABOUT: OperationLabel = OperationLabel::remove("cleanup", "Remove sessions that ended long ago");
-    const INTERFACES: Interfaces = Interfaces::everywhere("cleanup", Route::post("sessions", "/cleanup"))
-        .not_mcp("what cannot be undone is for people to do");
+    const INTERFACES: Interfaces =
+        Interfaces::everywhere("admin cleanup", Route::post("sessions", "/cleanup"))
+            .not_mcp("what cannot be undone is for people to do");
     type Output = CleanedSessions;
 
     fn run(self, context: &OperationContext) -> OpResult<CleanedSessions> {

@@ -33,7 +33,7 @@ fn check_may_change(context: &OperationContext) -> OpResult {
     match context.caller.sees_all {
         true => Ok(()),
         false => Err(OpFault::forbidden(
-            "tasks run commands on this machine, and this key does not see all; `komado key add --sees all` makes one \
+            "tasks run commands on this machine, and this key does not see all; `komado admin key add --sees all` makes one \
              that may add and change them",
         )),
     }

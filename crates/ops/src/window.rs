@@ -65,7 +65,7 @@ pub struct ViewDifference {
 impl Operation for Diff {
     const ABOUT: OperationLabel = OperationLabel::read("diff", "Compare two moments");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("diff", Route::get("view", "/sessions/{session}/diff"))
+        Interfaces::everywhere("session diff", Route::get("view", "/sessions/{session}/diff"))
             .not_mcp("a model reads what it no longer sees with `log` and `show`");
     type Output = Differences;
 

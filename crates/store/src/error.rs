@@ -67,7 +67,7 @@ pub enum Error {
         holder: Holder,
     },
     /// The session has ended.
-    #[error("session {0} has ended ({1}); `komado resume {0}` opens it again")]
+    #[error("session {0} has ended ({1}); `komado session resume {0}` opens it again")]
     Ended(SessionId, &'static str),
     /// Opened to look, asked to write.
     #[error("the journal was opened for reading only")]
@@ -88,7 +88,7 @@ pub enum Error {
     TooMuch(String),
     /// A line that cannot be read.
     #[error(
-        "{place} is damaged: {why}; `komado doctor` makes an index again, a journal line must be put right by hand or from an export"
+        "{place} is damaged: {why}; `komado admin doctor` makes an index again, a journal line must be put right by hand or from an export"
     )]
     Damaged {
         /// Which entry or file.
@@ -115,10 +115,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The table of sessions refused.
-    #[error("tasks.db: {0}; `komado doctor --rebuild` makes it again from the folders")]
+    #[error("tasks.db: {0}; `komado admin doctor --rebuild` makes it again from the folders")]
     Table(String),
     /// A session's index of words refused.
-    #[error("recall.db: {0}; `komado doctor --rebuild` makes it again from the journals")]
+    #[error("recall.db: {0}; `komado admin doctor --rebuild` makes it again from the journals")]
     Shelf(String),
     /// A server does not answer, or not in time.
     #[error(

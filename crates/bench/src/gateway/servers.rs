@@ -27,7 +27,7 @@ impl GatewayServer {
     /// The model: with a window, or without one and without reading what it is sent.
     pub(super) fn model(komado: &BenchEngine, window: Option<u32>) -> Result<Self> {
         let mut command = komado.command();
-        command.args(["model-server", "--json"]);
+        command.args(["dev", "model-server", "--json"]);
         match window {
             Some(window) => command.args(["--window", &window.to_string()]),
             None => command.arg("--discard"),

@@ -1,4 +1,4 @@
-//! A task in the queue, and `komado work` to work on it.
+//! A task in the queue, and `komado task work` to work on it.
 
 use super::super::place::BenchFolder;
 use super::course::TaskCourse;
@@ -41,7 +41,7 @@ pub(super) fn work(
     let settings = place.path(&format!("{name}.yaml"));
     std::fs::write(&settings, yaml(place.base(), course, server.url()))?;
     let start = Instant::now();
-    ended(command(komado, &settings, place.base()), &ruler, "komado work")?;
+    ended(command(komado, &settings, place.base()), &ruler, "komado task work")?;
     let seconds = start.elapsed().as_secs_f64();
     check(place, &session)?;
     let request = course.check(&server)?;
@@ -85,7 +85,7 @@ fn yaml(base: &Path, course: &TaskCourse, url: &str) -> String {
 
 fn command(komado: &BenchEngine, settings: &Path, base: &Path) -> Command {
     let mut command = komado.command();
-    command.args(["work", "--once", "--config"]).arg(settings);
+    command.args(["task", "work", "--once", "--config"]).arg(settings);
     let ours = std::env::vars_os().map(|(name, _)| name);
     for name in ours.filter(|name| name.to_string_lossy().starts_with("KOMADO_")) {
         command.env_remove(name);

@@ -188,8 +188,10 @@ const USUAL: [&str; 4] = ["openai", "anthropic", "ollama", "lmstudio"];
 /// The hint for an unknown key that was given in full, as with `--set`.
 pub fn key_hint(key: &str) -> String {
     let known = likely_keys(&SpokenNames::new());
-    near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf)))
-        .map_or_else(|| "`komado config` lists the keys".to_owned(), |near| format!("did you mean {near}?"))
+    near(key, known.iter().map(|(key, leaf)| (key.as_str(), *leaf))).map_or_else(
+        || "`komado admin config` lists the keys".to_owned(),
+        |near| format!("did you mean {near}?"),
+    )
 }
 
 /// The hint for an unknown key under a section of the file.
@@ -215,7 +217,7 @@ pub fn env_hint(name: &str, named: &SpokenNames) -> String {
     let known: Vec<_> = known.chain(short.map(|name| (name.clone(), name))).collect();
     let bare = |name| own_env(name).unwrap_or(name);
     near(bare(name), known.iter().map(|(full, leaf)| (bare(full), bare(leaf)))).map_or_else(
-        || "each is KOMADO_ and a key of `komado config` in capitals".to_owned(),
+        || "each is KOMADO_ and a key of `komado admin config` in capitals".to_owned(),
         |near| format!("did you mean {}?", env_name(near)),
     )
 }

@@ -120,9 +120,12 @@ fn one_setting_that_needs_consent_keeps_the_whole_file_out() {
     let file = world.unconsented();
     assert_eq!(file.path, world.path("work/komado.yaml"));
     let error = world.error();
-    for part in
-        ["llm.openai.base_url (line 4)", "compaction.command (line 6)", "`komado trust`", "--config FILE"]
-    {
+    for part in [
+        "llm.openai.base_url (line 4)",
+        "compaction.command (line 6)",
+        "`komado admin trust`",
+        "--config FILE",
+    ] {
         assert!(error.contains(part), "{part}: {error}");
     }
     assert!(!error.contains("session.meter"), "{error}");

@@ -120,7 +120,7 @@ fn an_unknown_variable_of_ours_is_noted_and_others_are_ignored() {
     assert_eq!(
         World::new().env("KOMADO_XYZZY", "1").load().notes,
         [
-            "the environment variable KOMADO_XYZZY sets nothing; each is KOMADO_ and a key of `komado config` in capitals"
+            "the environment variable KOMADO_XYZZY sets nothing; each is KOMADO_ and a key of `komado admin config` in capitals"
         ]
     );
     let notes = World::new().env("KOMADO_LLM_PROVIDER_MODEL", "x").load().notes;

@@ -45,8 +45,8 @@ fn an_unknown_key_of_a_flag_gets_a_suggestion() {
         ("cleanup_day", "did you mean context_storage.cleanup_days?"),
         ("storage.base_dir", "did you mean context_storage.base_dir?"),
         ("llm.ollama.contextlength", "did you mean llm.ollama.context_length?"),
-        ("xyzzy", "`komado config` lists the keys"),
-        ("", "`komado config` lists the keys"),
+        ("xyzzy", "`komado admin config` lists the keys"),
+        ("", "`komado admin config` lists the keys"),
         ("llm..model", "did you mean llm.openai.model?"),
     ];
     for (key, hint) in cases {

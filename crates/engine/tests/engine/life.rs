@@ -63,7 +63,7 @@ fn an_ended_session_refuses_writing_and_a_second_end_and_says_what_to_do() {
             for error in [writing, end(&room.engine, &id).unwrap_err(), PAUSE(&room.engine, &id).unwrap_err()]
             {
                 assert!(matches!(error, Error::Store(StoreError::Ended(..))), "{error}");
-                assert!(error.to_string().contains(&format!("komado resume {name}")), "{error}");
+                assert!(error.to_string().contains(&format!("komado session resume {name}")), "{error}");
             }
         }
         let id = begun(room, "p");

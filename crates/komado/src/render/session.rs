@@ -199,7 +199,7 @@ impl Render for StandingSession {
         let what = if self.made { "made" } else { "there since" };
         say(format!("{what} {}; {}", row.meta.created_at, row.status.name()));
         if row.completed_at.is_some() {
-            say(format!("`komado resume {}` opens it again", row.id));
+            say(format!("`komado session resume {}` opens it again", row.id));
         }
         Ok(())
     }

@@ -121,30 +121,30 @@ impl ClientAccess {
         if held.wrong.is_some() {
             return Err(NotAdmitted::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the keys cannot be read, so no client comes in; the owner of the server finds out why with `komado key list`",
+                "the keys cannot be read, so no client comes in; the owner of the server finds out why with `komado admin key list`",
             ));
         }
         if let Some(given) = given {
             let now = komado_ops::clock::stamp(jiff::Timestamp::now());
             return match held.keys.find(&given) {
                 Some(key) if key.is_expired(&now) => Err(NotAdmitted::no_key(format!(
-                    "key {} has expired; `komado key add` makes another one",
+                    "key {} has expired; `komado admin key add` makes another one",
                     key.name
                 ))),
                 Some(key) => Ok(caller(key)),
                 None => Err(NotAdmitted::no_key(
-                    "this key is not known, or was revoked; `komado key list` shows which there are",
+                    "this key is not known, or was revoked; `komado admin key list` shows which there are",
                 )),
             };
         }
         if !held.keys.is_empty() {
             return Err(NotAdmitted::no_key(
-                "a key is needed: send it as Authorization: Bearer kmd_…, x-api-key or x-komado-key; `komado key add NAME` makes one",
+                "a key is needed: send it as Authorization: Bearer kmd_…, x-api-key or x-komado-key; `komado admin key add NAME` makes one",
             ));
         }
         if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) {
             return Err(NotAdmitted::forbidden(
-                "there are no keys, so only this machine is served; `komado key add NAME` makes one for others",
+                "there are no keys, so only this machine is served; `komado admin key add NAME` makes one for others",
             ));
         }
         check_browser(headers, path)?;

@@ -1,4 +1,4 @@
-//! `komado demo`: a long coding session in a small window, told in six moments, without a key or a network.
+//! `komado dev demo`: a long coding session in a small window, told in six moments, without a key or a network.
 //! It embeds the library (`komado-sdk`), and can be read as an example. The words are scripted. The folder is real, and so
 //! are the requests over HTTP and the server that counts them and refuses what is too large.
 

@@ -1,5 +1,5 @@
 //! `komado models`: what is known about models, and how to know it better. `komado explain-error`: what a provider's error is
-//! taken for. `komado model-server`: a model that follows a script, at an address of its own, until it is told to stop. It keeps
+//! taken for. `komado dev model-server`: a model that follows a script, at an address of its own, until it is told to stop. It keeps
 //! nothing on disk; what is asked is told line by line, without a clock, so that two runs can be compared.
 
 use crate::app::App;

@@ -144,7 +144,7 @@ pub(crate) struct OutputArgs {
 pub(crate) fn output(app: &mut App, args: OutputArgs) -> OpResult {
     let Some(ref_id) = args.reference else {
         if args.raw || args.part != OutputPart::default() {
-            return Err(OpFault::usage("which output? `komado output SESSION` lists them"));
+            return Err(OpFault::usage("which output? `komado session output SESSION` lists them"));
         }
         return app.show(ListOutputs { at: args.address });
     };

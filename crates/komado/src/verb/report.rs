@@ -1,4 +1,4 @@
-//! `komado report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
+//! `komado admin report`: what happened in many sessions, for people, programs, spreadsheets and browsers.
 
 use crate::app::App;
 use crate::cli_output::{count, keep, number, say, text_of};
@@ -42,7 +42,7 @@ pub(crate) fn report(app: &mut App, args: ReportArgs) -> OpResult {
     };
     for id in &told.unreadable_sessions {
         say(format!(
-            "komado: {id} could not be read to its end and is counted only up to there; `komado doctor {id}` says why"
+            "komado: {id} could not be read to its end and is counted only up to there; `komado admin doctor {id}` says why"
         ));
     }
     match &args.out {

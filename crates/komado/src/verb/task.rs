@@ -1,5 +1,6 @@
 //! `komado task`: what waits in the queue, what is worked on, and what became of it.
 
+use super::work;
 use super::write::read_stdin;
 use crate::app::App;
 use komado_ops::task::{
@@ -27,6 +28,8 @@ verbs! {
         Stop(StopTask),
         /// Take up a task again that failed or was stopped, or that waits to be tried again
         Retry(RetryTask),
+        /// Take tasks from the queue and work on them
+        Work(work::WorkArgs) => work::work,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `komado trust`: consent to the settings and sessions of a folder, see what was consented to, take it back.
+//! `komado admin trust`: consent to the settings and sessions of a folder, see what was consented to, take it back.
 //!
 //! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
 //! that a terminal would act on.
@@ -201,12 +201,13 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
     }
     if revoked.is_empty() {
         let shown = shown(path);
-        let why =
-            format!("no consent was given to anything at {shown}; `komado trust --list` lists all there are");
+        let why = format!(
+            "no consent was given to anything at {shown}; `komado admin trust --list` lists all there are"
+        );
         return Err(OpFault::new(FaultKind::NotFound, why));
     }
     for (about, path) in revoked {
-        let again = command("komado trust", &path);
+        let again = command("komado admin trust", &path);
         if app.paper.json {
             app.paper.json(
                 &json!({ "about": about.name(), "path": text_of(&path), "trusted": false, "undo": again }),
@@ -220,7 +221,7 @@ fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBu
 }
 
 fn undo(path: &Path) -> String {
-    command("komado trust --revoke", path)
+    command("komado admin trust --revoke", path)
 }
 
 /// A command about a path, as a shell takes it. A path that cannot be shown as it is leaves its last part, which is a name of
@@ -321,7 +322,9 @@ pub(crate) fn ask_about(file: &Unconsented) -> OpResult<bool> {
     let asking = file.written.iter().filter(|one| one.needs_consent).count();
     if asking > READABLE {
         let asking = count(asking as u64, "setting");
-        say(format!("{asking} above need consent; `komado trust --show | less` shows them page by page"));
+        say(format!(
+            "{asking} above need consent; `komado admin trust --show | less` shows them page by page"
+        ));
     }
     ask(
         "komado: these settings were found in this folder. Use them, now and as long as they stay as they are? [y/N] ",

@@ -1,4 +1,4 @@
-//! `komado user`: a user's standing session, messages and habits; forgetting a user. `komado key`: the keys of clients of `komado serve`.
+//! `komado user`: a user's standing session, messages and habits; forgetting a user. `komado admin key`: the keys of clients of `komado serve`.
 
 use crate::app::App;
 use crate::cli_output::{count, say, text_of};
@@ -159,7 +159,9 @@ fn end(app: &mut App, done: &ForgottenUser, exported: u64, folder: &Path) -> OpR
         say(format!("komado: session {id} was erased, but something of it remains: {why}"));
     }
     for key in &done.keys {
-        say(format!("komado: key {key} still names this user; `komado key revoke {key}` takes it back"));
+        say(format!(
+            "komado: key {key} still names this user; `komado admin key revoke {key}` takes it back"
+        ));
     }
     match done.left.len() as u64 {
         0 if done.remains.is_empty() => Ok(()),

@@ -1,4 +1,4 @@
-//! `komado work`: take tasks from the queue and work on them, each in a process of its own.
+//! `komado task work`: take tasks from the queue and work on them, each in a process of its own.
 //!
 //! What the worker prints is progress, a line each; what a task says is in its session.
 
@@ -92,7 +92,7 @@ pub(crate) fn work(app: &mut App, args: WorkArgs) -> OpResult {
 fn take_tasks(app: &mut App, args: &WorkArgs, launch: &dyn JobRunner) -> OpResult {
     let engine = app.context.engine.clone();
     let concurrency = args.concurrency.unwrap_or(app.context.config.agent.concurrency);
-    let holder = Holder { program: "komado work".to_owned(), ..holder() };
+    let holder = Holder { program: "komado task work".to_owned(), ..holder() };
     let worker = Worker::new(&engine, launch, holder, app.context.config.agent.pace, concurrency);
     let bell = worker.bell();
     signals::each(signals::ALL, move || bell.stop())?;
@@ -208,7 +208,9 @@ fn work_on_job(runner: &Runner) -> OpResult {
     let mut line = String::new();
     std::io::stdin().lock().take(MOST).read_line(&mut line)?;
     let taken = read_taken(&line).map_err(|why| {
-        OpFault::input(format!("standard input holds no job ({why}); `komado work` starts this, not you"))
+        OpFault::input(format!(
+            "standard input holds no job ({why}); `komado task work` starts this, not you"
+        ))
     })?;
     let orders = Arc::new(runner.orders());
     leave_at_the_end_of_input(&orders)?;

@@ -232,7 +232,7 @@ pub(crate) fn redact(app: &mut App, args: RedactArgs) -> OpResult {
     let given = [&args.text, &args.pattern, &entry].iter().filter(|one| one.is_some()).count();
     if given != 1 || args.text.as_deref() == Some("") {
         return Err(OpFault::usage(
-            "name one entry (komado redact SESSION@SEQ), or a session with --text or --pattern",
+            "name one entry (komado edit redact SESSION@SEQ), or a session with --text or --pattern",
         ));
     }
     if !args.yes {

@@ -41,7 +41,7 @@ def main():
         )
         try:
             wait(server, url, key)
-            for name in ["demo", "scrap"]:
+            for name in ["dev", "demo", "scrap"]:
                 furnish(url, key, name)
             return max(lint(url, key, folder), run(url, key))
         finally:

@@ -18,9 +18,9 @@ fn keyed(dialect: &str, args: &[&str]) -> Keyed {
     let fake = Fake::start(|request, stream| say(stream, 200, &reply(request.path(), "はい")));
     let place = Place::new();
     let key = |args: &[&str]| place.json(args)["key"].as_str().unwrap().to_owned();
-    let ann = key(&["key", "add", "ann"]);
-    let bob = key(&["key", "add", "bob"]);
-    let all = key(&["key", "add", "root", "--sees", "all"]);
+    let ann = key(&["admin", "key", "add", "ann"]);
+    let bob = key(&["admin", "key", "add", "bob"]);
+    let all = key(&["admin", "key", "add", "root", "--sees", "all"]);
     let settings = format!(
         "llm:\n  test: {{base_url: \"{}\", dialect: {dialect}, api_key: {HELD}}}\nserver: {{upstream: test}}\n",
         fake.url

@@ -207,7 +207,7 @@ fn no_route_answers_to_a_name_that_a_page_can_have_lead_here() {
 #[test]
 fn with_keys_figures_are_shown_to_programs_of_this_machine_or_to_a_key() {
     let place = Place::new();
-    let key = place.json(&["key", "add", "watch"])["key"].as_str().unwrap().to_owned();
+    let key = place.json(&["admin", "key", "add", "watch"])["key"].as_str().unwrap().to_owned();
     let gateway = Gateway::start(place, &["--upstream", "scripted"]);
     for path in ["/metrics", "/readyz"] {
         let head = format!("GET {path} HTTP/1.1\r\nhost: komado.example:4141");

@@ -44,7 +44,7 @@ fn an_import_that_was_killed_is_told_of_until_it_is_run_again() {
     let export = export();
     let place = Place::new();
     kill_half_way(&place, &export);
-    for args in [&["sessions"][..], &["doctor"], &["doctor", "--rebuild"], &["sessions"]] {
+    for args in [&["sessions"][..], &["admin", "doctor"], &["admin", "doctor", "--rebuild"], &["sessions"]] {
         let said = place.run(args);
         assert!(
             said.err.contains(TOLD) && said.err.contains("`komado import` again"),
@@ -56,7 +56,7 @@ fn an_import_that_was_killed_is_told_of_until_it_is_run_again() {
     assert!(row["error_message"].as_str().unwrap().contains("not finished"), "{row}");
     assert_eq!(place.feed(&["import"], export.as_bytes()).code, 0);
     assert!(place.ok(&["export", "s"]) == export, "it is not what was exported");
-    for args in [&["sessions"][..], &["doctor"]] {
+    for args in [&["sessions"][..], &["admin", "doctor"]] {
         let said = place.run(args);
         assert!(said.code == 0 && !said.err.contains("import"), "{args:?}: {}", said.err);
     }

@@ -1,4 +1,4 @@
-//! `komado migrate` and `komado import` as a person meets them: what is copied, what is refused, what a kill leaves, and
+//! `komado admin migrate` and `komado import` as a person meets them: what is copied, what is refused, what a kill leaves, and
 //! real servers.
 mod brought;
 use crate::run;
@@ -85,7 +85,7 @@ fn a_folder_becomes_another_one_and_a_second_run_finds_everything_there() {
     let place = Place::new();
     let (from, to) = (place.path().join("from"), place.path().join("to"));
     let ids = fill(&from, 7);
-    let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
+    let args = ["admin", "migrate", "--from", &url(&from), "--to", &url(&to)];
     let dry = place.json_lines(&[&args[..], &["--dry-run"]].concat());
     assert_eq!((&dry[0]["outcome"], &dry[7]["summary"]["sessions"]), (&"would copy".into(), &7.into()));
     assert!(!to.exists() || exports_nothing(&to));
@@ -113,7 +113,7 @@ fn only_the_wanted_sessions_are_moved_and_removed() {
     let (from, to) = (place.path().join("from"), place.path().join("to"));
     let ids = fill(&from, 6);
     let (source, target) = (url(&from), url(&to));
-    let base = ["migrate", "--from", source.as_str(), "--to", target.as_str()];
+    let base = ["admin", "migrate", "--from", source.as_str(), "--to", target.as_str()];
     place.ok(&[&base[..], &["--session", "s0001", "s0002"]].concat());
     let before = exports(&from, &ids);
     let moved = place.json_lines(&[&base[..], &["--user", "花子", "--delete-source"]].concat());
@@ -140,7 +140,7 @@ fn a_session_that_is_written_or_differs_is_named_and_the_others_go() {
     let held = writer.open(&ids[1], &ThreadId::root(), OpenMode::Write).unwrap();
     let other = engine(&to);
     other.create(&Meta { user: None, ..writer.session(&ids[2]).unwrap().meta }).unwrap();
-    let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
+    let args = ["admin", "migrate", "--from", &url(&from), "--to", &url(&to)];
     let said = place.run(&args);
     assert_eq!(said.code, 5, "{}", said.err);
     assert!(said.err.contains("s0001 is being written by process 7"), "{}", said.err);
@@ -165,12 +165,12 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         (url(&place.path().join("nowhere")), url(&from), 3, "nowhere"),
         (url(&from), "mysql://ann:geheim@db/x".to_owned(), 2, "--to cannot be mysql://***@db/x"),
     ] {
-        let said = place.run(&["migrate", "--from", &source, "--to", &target]);
+        let said = place.run(&["admin", "migrate", "--from", &source, "--to", &target]);
         assert_eq!(said.code, code, "{source} {target}: {}", said.err);
         assert!(said.err.contains(word) && !said.err.contains("geheim"), "{}", said.err);
     }
     assert!(!place.path().join("nowhere").exists());
-    let said = place.run(&["migrate", "--from", &url(&from), "--to", "memory:", "--delete-source"]);
+    let said = place.run(&["admin", "migrate", "--from", &url(&from), "--to", "memory:", "--delete-source"]);
     assert!(said.code == 2 && said.err.contains("memory"), "{}", said.err);
     assert!(!exports_nothing(&from));
 }
@@ -196,7 +196,7 @@ fn a_job_goes_with_its_session_and_stays_with_one_that_was_refused() {
     queue(&from, &ids);
     let other = Meta { user: None, ..engine(&from).session(&ids[1]).unwrap().meta };
     engine(&to).create(&other).unwrap();
-    let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
+    let args = ["admin", "migrate", "--from", &url(&from), "--to", &url(&to)];
     let said = place.run(&args);
     assert!(said.code == 5 && said.err.contains("another session s0001"), "{}", said.err);
     assert_eq!((queued(&from).len(), queued(&to)), (3, vec!["s0000".to_owned(), "s0002".to_owned()]));
@@ -212,11 +212,12 @@ fn a_job_that_was_laid_aside_is_so_at_the_target_and_one_that_is_worked_on_is_na
     let ids = fill(&from, 2);
     queue(&from, &ids);
     let (source, hour) = (engine(&from), Duration::from_secs(3600));
-    let holder = Holder { pid: 8, host: "谷".into(), program: "komado work".into(), since: "noon".into() };
+    let holder =
+        Holder { pid: 8, host: "谷".into(), program: "komado task work".into(), since: "noon".into() };
     let resting = source.store().take(&holder, hour).unwrap().unwrap();
     source.store().finish(&resting, &JobOutcome::Dead { why: "it rests".into() }).unwrap();
     source.store().take(&holder, hour).unwrap().unwrap();
-    let args = ["migrate", "--from", &url(&from), "--to", &url(&to)];
+    let args = ["admin", "migrate", "--from", &url(&from), "--to", &url(&to)];
     let said = place.run(&args);
     assert!(said.code == 5 && said.err.contains("is being worked on by process 8"), "{}", said.err);
     let there = engine(&to).store().jobs(None, 0).unwrap();
@@ -229,7 +230,7 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
     let place = Place::new();
     let (from, to) = (place.path().join("from"), place.path().join("to"));
     let ids = fill(&from, 30);
-    let args = ["migrate", "--from", &url(&from), "--to", &url(&to), "--json"];
+    let args = ["admin", "migrate", "--from", &url(&from), "--to", &url(&to), "--json"];
     for lines in [1, 4, 9] {
         let mut command = place.command(&args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -33,7 +33,7 @@ fn sessions_travel_over_both_servers_and_come_back_as_the_same_bytes() {
     let stops = [url(&from), postgres.url.clone(), redis.url.clone(), url(&to)];
     let mut digests = Vec::new();
     for leg in stops.windows(2) {
-        let args = ["migrate", "--from", &leg[0], "--to", &leg[1]];
+        let args = ["admin", "migrate", "--from", &leg[0], "--to", &leg[1]];
         kill_on_the_way(&place, &args, ids.len());
         // The lease of one that was killed is over after a few seconds.
         let waited = run_when_free(&place, &args);

@@ -53,7 +53,7 @@ impl Place {
     /// Writes the folder's settings, and consents to them.
     pub(crate) fn settings(&self, yaml: &str) {
         std::fs::write(self.path().join("komado.yaml"), yaml).unwrap();
-        self.ok(&["trust", "komado.yaml"]);
+        self.ok(&["admin", "trust", "komado.yaml"]);
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Said {

@@ -112,7 +112,7 @@ impl Ground {
 
     fn with(on: On, change: impl FnOnce(&mut Confinement)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["work", "outside"] {
+        for name in ["task", "work", "outside"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         std::fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();

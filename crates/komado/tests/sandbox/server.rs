@@ -52,7 +52,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for folder in ["work", "outside", "servers"] {
+        for folder in ["task", "work", "outside", "servers"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("outside/secret"), "SECRET").unwrap();

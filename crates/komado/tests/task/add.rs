@@ -96,7 +96,7 @@ fn a_task_that_is_done_keeps_its_title_and_fits_the_screen() {
 fn tasks_are_done_on_threads_of_the_worker_when_that_is_wanted() {
     let shop = shop();
     let ids = [shop.add("(t) a"), shop.add("(t) b"), shop.add("(t) c")];
-    let rows = shop.place.json_lines(&["work", "--once", "--in-process", "--concurrency", "2"]);
+    let rows = shop.place.json_lines(&["task", "work", "--once", "--in-process", "--concurrency", "2"]);
     assert_eq!(rows.iter().filter(|row| row["kind"] == "ended" && row["status"] == "completed").count(), 3);
     assert!(ids.iter().all(|id| shop.state(id) == "completed"));
 }
@@ -152,7 +152,7 @@ fn a_task_of_one_line_is_said_once() {
 #[test]
 fn a_worker_that_ends_says_what_still_waits_and_that_nothing_does() {
     let shop = Shop::new(vec![ScriptStep::fail(503, None).when_anywhere("(busy)")], "");
-    let said = shop.place.run(&["work", "--once"]);
+    let said = shop.place.run(&["task", "work", "--once"]);
     assert_eq!(
         (said.code, said.out.as_str(), said.err.as_str()),
         (0, "", "komado: nothing is in the queue\n")
@@ -160,7 +160,7 @@ fn a_worker_that_ends_says_what_still_waits_and_that_nothing_does() {
     shop.add("(busy) work");
     let taken = shop.store().take(&holder(), Duration::from_secs(600)).unwrap();
     assert!(taken.is_some());
-    let said = shop.place.run(&["work", "--once"]);
+    let said = shop.place.run(&["task", "work", "--once"]);
     assert!(said.err.contains("1 task is held by a worker (7@elsewhere)"), "{}", said.err);
 }
 

@@ -80,7 +80,7 @@ fn a_session_whose_job_is_gone_is_stopped_by_the_next_worker_and_that_is_told() 
     worker.kill();
     await_that("nobody has it any more", || shop.state(&id) == "retry");
     komado_store::Queue::withdraw(&shop.store(), &komado_core::SessionId::new(id.as_str()).unwrap()).unwrap();
-    let said = shop.place.run(&["work", "--once"]);
+    let said = shop.place.run(&["task", "work", "--once"]);
     assert!(said.code == 0 && said.err.contains(&id) && said.err.contains("stopped"), "{}", said.err);
     assert_eq!(shop.state(&id), "stopped");
 }
@@ -91,8 +91,8 @@ fn no_task_is_worked_on_by_a_model_that_nobody_named() {
     std::fs::remove_file(shop.place.path().join("komado.yaml")).unwrap();
     let added = shop.place.ok(&["task", "add", "Repair the window"]);
     let id = added.trim();
-    assert!(shop.refused(&["work", "--once"], 2).contains("--provider scripted"));
+    assert!(shop.refused(&["task", "work", "--once"], 2).contains("--provider scripted"));
     assert_eq!(shop.state(id), "queued");
-    shop.place.ok(&["work", "--once", "--provider", "scripted"]);
+    shop.place.ok(&["task", "work", "--once", "--provider", "scripted"]);
     assert_eq!(shop.state(id), "completed");
 }

@@ -92,7 +92,7 @@ fn a_hostile_task_has_clear_results_and_the_worker_does_the_next_one() {
     let tools = std::fs::read_to_string(shop.place.folder(&hostile).join("tools.jsonl")).unwrap();
     assert_eq!(tools.lines().count(), CALLS.len(), "{tools}");
     assert!(!shop.place.path().join("escaped.txt").exists());
-    shop.place.ok(&["doctor"]);
+    shop.place.ok(&["admin", "doctor"]);
 }
 
 /// Puts something in place of the rules.

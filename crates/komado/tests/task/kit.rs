@@ -56,7 +56,7 @@ impl Shop {
 
     /// Works until nothing is left to take.
     pub(crate) fn work(&self) -> String {
-        self.place.ok(&["work", "--once"])
+        self.place.ok(&["task", "work", "--once"])
     }
 
     pub(crate) fn show(&self, task: &str) -> Value {
@@ -81,7 +81,7 @@ impl Shop {
 
     /// One with these options.
     pub(crate) fn worker_with(&self, options: &[&str]) -> Worker {
-        let mut command = self.place.command(&[&["work"], options].concat());
+        let mut command = self.place.command(&[&["task", "work"], options].concat());
         Worker(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 

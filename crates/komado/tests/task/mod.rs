@@ -1,4 +1,4 @@
-//! `komado task` and `komado work` as a person meets them: the binary, a model that follows a script, real signals.
+//! `komado task` and `komado task work` as a person meets them: the binary, a model that follows a script, real signals.
 mod add;
 mod ends;
 mod hostile;

@@ -122,7 +122,7 @@ fn a_task_that_was_opened_without_the_queue_and_has_no_job_goes_on() {
     shop.await_state(&id, "paused");
     worker.stop();
     assert!(shop.store().withdraw(&SessionId::new(id.as_str()).unwrap()).unwrap());
-    assert!(shop.refused(&["resume", &id], 5).contains("komado task resume"));
+    assert!(shop.refused(&["session", "resume", &id], 5).contains("komado task resume"));
     Engine::new(Arc::new(shop.store()), Arc::new(Noon))
         .resume(&SessionId::new(id.as_str()).unwrap())
         .unwrap();
@@ -142,7 +142,7 @@ fn a_task_that_is_worked_on_is_stopped_and_its_worker_goes_on_with_another() {
     let other = shop.add("(t) other");
     shop.await_state(&other, "completed");
     worker.stop();
-    for verb in ["pause", "resume", "stop"] {
+    for verb in ["session", "pause", "resume", "stop"] {
         for (id, state) in [(&id, "stopped"), (&other, "completed")] {
             let said = shop.refused(&["task", verb, id], 5);
             assert!(said.contains(state), "{verb} {state}: {said}");
@@ -180,8 +180,8 @@ fn a_task_that_nobody_knows_is_not_found() {
         assert!(shop.refused(&["task", verb, ""], 2).contains("which task?"), "{verb}");
     }
     assert!(shop.refused(&["task", "fetch"], 2).contains("github.repos"));
-    shop.refused(&["work", "--concurrency", "0"], 2);
-    assert!(shop.refused(&["work", "--job"], 6).contains("no job"));
+    shop.refused(&["task", "work", "--concurrency", "0"], 2);
+    assert!(shop.refused(&["task", "work", "--job"], 6).contains("no job"));
 }
 
 #[test]
@@ -195,9 +195,12 @@ fn a_task_that_names_what_is_not_there_fails_at_once_and_a_queue_that_is_broken_
     shop.work();
     assert_eq!((shop.state(id).as_str(), shop.asked().len()), ("failed", 0));
     std::fs::write(shop.place.base().join("queue.db"), "garbage").unwrap();
-    assert!(shop.refused(&["work", "--once"], 1).contains("queue.db"));
+    assert!(shop.refused(&["task", "work", "--once"], 1).contains("queue.db"));
     let mine = shop.place.session();
-    shop.place.ok(&["pause", &mine]);
-    shop.place.ok(&["resume", &mine]);
-    assert!(shop.refused(&["resume", id], 1).contains("queue.db"), "that of a task could be in the queue");
+    shop.place.ok(&["session", "pause", &mine]);
+    shop.place.ok(&["session", "resume", &mine]);
+    assert!(
+        shop.refused(&["session", "resume", id], 1).contains("queue.db"),
+        "that of a task could be in the queue"
+    );
 }

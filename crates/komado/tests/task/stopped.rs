@@ -39,7 +39,7 @@ fn one_that_was_never_begun_keeps_its_words_and_is_done_when_it_is_taken_up_agai
     assert_eq!(listed(&shop, &id)["title"], "(t) 窓を小さく");
     assert!(shop.refused(&["task", "stop", &id], 5).contains("stopped already"));
     assert!(shop.refused(&["task", "resume", &id], 5).contains("komado task retry"));
-    assert!(shop.refused(&["resume", &id], 5).contains("komado task retry"));
+    assert!(shop.refused(&["session", "resume", &id], 5).contains("komado task retry"));
     shop.work();
     assert_eq!(shop.asked().len(), 0, "nobody works on it");
     undo(&shop, &again);
@@ -97,7 +97,7 @@ fn one_that_somebody_failed_unbegun_stays_failed_with_its_reason_and_keeps_its_w
     let shop = Shop::new(vec![says("(t)", "done")], "");
     let id = shop.add("(t) 窓");
     shop.place.ok(&["task", "pause", &id]);
-    shop.place.ok(&["fail", &id, "枠がない"]);
+    shop.place.ok(&["session", "fail", &id, "枠がない"]);
     let again = stop(&shop, &id, "failed");
     let shown = shop.show(&id);
     assert_eq!((&shown["why"], &shown["text"]), (&"枠がない".into(), &"(t) 窓".into()));

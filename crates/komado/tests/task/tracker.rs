@@ -131,13 +131,13 @@ fn a_task_that_somebody_opens_after_it_was_completed_is_theirs_and_its_issue_sta
     let desk = desk(vec![says("(t)", "done")]);
     let id = desk.fetch().remove(0);
     desk.shop.work();
-    desk.shop.place.ok(&["resume", &id]);
+    desk.shop.place.ok(&["session", "resume", &id]);
     desk.shop.work();
     assert_eq!(
         (desk.shop.state(&id).as_str(), desk.labels()),
         ("running", vec!["coding agent done".to_owned()])
     );
-    desk.shop.place.ok(&["complete", &id]);
+    desk.shop.place.ok(&["session", "complete", &id]);
     assert_eq!(desk.shop.state(&id), "completed");
 }
 
@@ -156,7 +156,7 @@ fn a_worker_that_waits_for_its_tracker_ends_when_it_is_told_to() {
 /// A worker that cannot start itself once more: its program is gone.
 fn worker_without_a_program(desk: &Desk) -> Worker {
     let place = &desk.shop.place;
-    let (whole, copy) = (place.command(&["work"]), place.path().join("komado-copy"));
+    let (whole, copy) = (place.command(&["task", "work"]), place.path().join("komado-copy"));
     std::fs::hard_link(whole.get_program(), &copy)
         .or_else(|_| std::fs::copy(whole.get_program(), &copy).map(|_| ()))
         .unwrap();

@@ -93,7 +93,7 @@ impl Drop for Crew<'_> {
 }
 
 fn worker(town: &Town) -> Child {
-    let mut command = town.command(&["work", "--concurrency", "3"]);
+    let mut command = town.command(&["task", "work", "--concurrency", "3"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

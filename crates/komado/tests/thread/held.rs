@@ -102,7 +102,7 @@ fn a_killed_process_leaves_a_child_that_the_next_command_puts_right() {
     assert_eq!((&node["status"], &node["chronicle"]["partial"]), (&json!("aborted"), &json!(true)), "{tree}");
     let root = shown(&place, &city);
     assert!(root.contains("中断") && root.contains("親は続ける"), "{root}");
-    place.ok(&["doctor"]);
+    place.ok(&["admin", "doctor"]);
     place.ok(&["thread", "resume", "city/stelis_1"]);
     place.ok(&["append", "city/stelis_1", "続き"]);
 }

@@ -134,13 +134,13 @@ fn whoever_ends_a_thread_is_told_how_those_below_it_go_on() {
         }
     };
     undo(&ended);
-    let stopped = place.json(&["stop", &city]);
+    let stopped = place.json(&["session", "stop", &city]);
     assert_eq!(stopped["undo_aborted"].as_array().unwrap().len(), 3, "{stopped}");
     undo(&stopped);
-    let said = place.run(&["complete", &city]);
+    let said = place.run(&["session", "complete", &city]);
     assert!(
         said.err.contains(&format!(
-            "undo: komado resume city\n      komado thread resume city/stelis_1\n      {}",
+            "undo: komado session resume city\n      komado thread resume city/stelis_1\n      {}",
             below[0]
         )),
         "{}",
@@ -151,7 +151,7 @@ fn whoever_ends_a_thread_is_told_how_those_below_it_go_on() {
 #[test]
 fn a_session_that_ends_says_which_children_ended_with_it() {
     let place = Place::new();
-    for verb in [&["complete"][..], &["fail"], &["stop"]] {
+    for verb in [&["session", "complete"][..], &["session", "fail"], &["session", "stop"]] {
         let id = place.session_with(&["--meter", "bytes4", "--window", "100000"]);
         place.ok(&["append", &id, "hello"]);
         start(&place, &id, "a");
@@ -272,8 +272,8 @@ fn other_verbs_work_in_a_child_and_inside_its_share() {
     assert_eq!(after, slices, "what protects the parent is not the ladder's to take");
     let undo: Vec<&str> = row["edits"][0]["undo"].as_str().unwrap().split(' ').skip(1).collect();
     place.ok(&undo);
-    place.ok(&["pin", "city/stelis_1@2"]);
-    place.ok(&["condense", "city/stelis_1"]);
+    place.ok(&["edit", "pin", "city/stelis_1@2"]);
+    place.ok(&["edit", "condense", "city/stelis_1"]);
     assert!(place.ok(&["log", "city/stelis_1"]).contains("share"));
     let rows = place.json_lines(&["sessions", &city]);
     let child = rows.iter().find(|row| row["thread"] == "stelis_1").unwrap();
@@ -285,7 +285,7 @@ fn other_verbs_work_in_a_child_and_inside_its_share() {
     place.ok(&["append", "city/other", "another way"]);
     place.ok(&["thread", "end", "city/other", "--chronicle", "the other way"]);
     assert!(shown(&place, &city).contains("the other way"));
-    place.ok(&["doctor"]);
+    place.ok(&["admin", "doctor"]);
     let copy = place.ok(&["export", &city]);
     place.feed(&["import", "--as", "copy"], copy.as_bytes());
     let tree = place.json(&["thread", "tree", "copy"]);

@@ -111,7 +111,7 @@ fn a_redis_without_a_log_or_that_evicts_is_said_at_the_start_and_by_readyz() {
         let log = gateway.log();
         assert!(log.contains("WARN") && log.contains(word), "{settings:?}: {log}");
         let url = format!("store.url={}", server.url);
-        let doctor = gateway.place.ok(&["doctor", "--set", &url]);
+        let doctor = gateway.place.ok(&["admin", "doctor", "--set", &url]);
         assert!(doctor.contains("warning: Redis") && doctor.contains(word), "{settings:?}: {doctor}");
     }
 }
@@ -124,7 +124,7 @@ fn a_verb_says_that_the_server_is_away_and_no_password() {
         let said = place.run(&["sessions", "--set", &set, "--set", "store.patience_seconds=1"]);
         assert_eq!((said.code, said.err.lines().count()), (7, 1), "{}", said.err);
         assert!(said.err.contains("127.0.0.1:1") && !said.err.contains("geheim"), "{}", said.err);
-        let config = place.run(&["config", "--set", &set]);
+        let config = place.run(&["admin", "config", "--set", &set]);
         assert_eq!(config.code, 0, "settings are shown whether or not it answers: {}", config.err);
         assert!(!config.out.contains("geheim") && !config.err.contains("geheim"), "{}", config.out);
     }

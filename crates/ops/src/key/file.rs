@@ -121,7 +121,7 @@ pub fn add(base_dir: &Path, key: StoredKey) -> OpResult {
     change(base_dir, |keys| {
         if keys.iter().any(|other| other.name == key.name) {
             return Err(OpFault::refused(format!(
-                "there is a key {0} already; choose another name, or `komado key revoke {0}` first",
+                "there is a key {0} already; choose another name, or `komado admin key revoke {0}` first",
                 key.name
             )));
         }
@@ -137,7 +137,7 @@ pub fn revoke(base_dir: &Path, name: &str) -> OpResult {
         keys.retain(|key| key.name != name);
         match keys.len() == before {
             true => Err(OpFault::not_found(format!(
-                "there is no key {name:?}; `komado key list` shows which there are"
+                "there is no key {name:?}; `komado admin key list` shows which there are"
             ))),
             false => Ok(()),
         }

@@ -57,7 +57,7 @@ pub(super) fn enter(
         completed_at: session.completed_at,
         error_message: session.error_message,
         folder: context.folder(&id),
-        undo: format!("komado {undo} {id}"),
+        undo: format!("komado session {undo} {id}"),
         undo_aborted: aborted.iter().map(again).collect(),
         aborted,
     })
@@ -84,7 +84,7 @@ pub struct Complete {
 
 impl Operation for Complete {
     const ABOUT: OperationLabel = OperationLabel::edit("complete", "End a session well");
-    const INTERFACES: Interfaces = by_people("complete", "/sessions/{session}/complete");
+    const INTERFACES: Interfaces = by_people("session complete", "/sessions/{session}/complete");
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
@@ -106,7 +106,7 @@ pub struct FailSession {
 
 impl Operation for FailSession {
     const ABOUT: OperationLabel = OperationLabel::edit("fail", "End a session with a reason");
-    const INTERFACES: Interfaces = by_people("fail", "/sessions/{session}/fail");
+    const INTERFACES: Interfaces = by_people("session fail", "/sessions/{session}/fail");
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
@@ -127,7 +127,7 @@ pub struct StopSession {
 
 impl Operation for StopSession {
     const ABOUT: OperationLabel = OperationLabel::edit("stop", "Stop a session");
-    const INTERFACES: Interfaces = by_people("stop", "/sessions/{session}/stop");
+    const INTERFACES: Interfaces = by_people("session stop", "/sessions/{session}/stop");
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
@@ -148,7 +148,7 @@ pub struct Pause {
 
 impl Operation for Pause {
     const ABOUT: OperationLabel = OperationLabel::edit("pause", "Let a session wait");
-    const INTERFACES: Interfaces = by_people("pause", "/sessions/{session}/pause");
+    const INTERFACES: Interfaces = by_people("session pause", "/sessions/{session}/pause");
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
@@ -167,7 +167,7 @@ pub struct ResumeSession {
 
 impl Operation for ResumeSession {
     const ABOUT: OperationLabel = OperationLabel::edit("resume", "Let a session go on");
-    const INTERFACES: Interfaces = by_people("resume", "/sessions/{session}/resume");
+    const INTERFACES: Interfaces = by_people("session resume", "/sessions/{session}/resume");
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {

@@ -74,7 +74,7 @@ pub struct FailedSession {
 
 impl Operation for StatsOf {
     const ABOUT: OperationLabel = OperationLabel::read("stats", "Count sessions, tokens and time");
-    const INTERFACES: Interfaces = Interfaces::everywhere("stats", Route::get("sessions", "/stats"))
+    const INTERFACES: Interfaces = Interfaces::everywhere("admin stats", Route::get("sessions", "/stats"))
         .not_mcp("sums over sessions are for people; `sessions` has the counters of each");
     type Output = Stats;
 

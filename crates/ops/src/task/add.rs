@@ -182,7 +182,7 @@ impl Operation for FetchTasks {
     const ABOUT: OperationLabel = OperationLabel::add("task_fetch", "Fetch tasks from trackers");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "task fetch",
-        "it waits for trackers to answer; a worker fetches by itself: `komado work --fetch`",
+        "it waits for trackers to answer; a worker fetches by itself: `komado task work --fetch`",
     )
     .not_mcp("what is worked on is for people to say, who set a label at the tracker");
     type Output = FetchedTasks;
@@ -203,7 +203,7 @@ impl FetchTasks {
         if wanted.is_empty() {
             let name = only.unwrap_or("github");
             return Err(OpFault::usage(format!(
-                "no tracker to fetch from: set {name}.repos in the settings, such as [ann/tool]; `komado config` lists them"
+                "no tracker to fetch from: set {name}.repos in the settings, such as [ann/tool]; `komado admin config` lists them"
             )));
         }
         let mut fetched = FetchedTasks::default();

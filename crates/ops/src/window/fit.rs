@@ -270,7 +270,7 @@ pub struct SummaryWritten {
 impl Operation for Condense {
     const ABOUT: OperationLabel = OperationLabel::edit("condense", "Show a summary in place of a span");
     const INTERFACES: Interfaces = Interfaces::everywhere(
-        "condense",
+        "edit condense",
         Route::post("view", "/sessions/{session}/threads/{thread}/condense"),
     );
     type Output = Condensed;

@@ -18,7 +18,7 @@ fn job(name: &str) -> Job {
 }
 
 fn worker() -> Holder {
-    Holder { pid: 1, host: "here".into(), program: "komado work".into(), since: "now".into() }
+    Holder { pid: 1, host: "here".into(), program: "komado task work".into(), since: "now".into() }
 }
 
 /// Changes the session without a trace but the news.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 fn other(room: &Room, pid: u32) -> FileStore {
-    let (host, program, since) = ("far".into(), "komado work".into(), "2024-01-15".into());
+    let (host, program, since) = ("far".into(), "komado task work".into(), "2024-01-15".into());
     FileStore::new(&room.base(), Holder { pid, host, program, since })
 }
 
@@ -34,9 +34,9 @@ fn a_second_process_is_told_who_the_first_is_whatever_thread_it_wants() {
     let writer = a.open_file(&room.id, &root, OpenMode::Write).unwrap();
     for thread in [&root, &tid("fork")] {
         let found = holder(b.open_file(&room.id, thread, OpenMode::Write).err());
-        assert_eq!((found.pid, found.host.as_str(), found.program.as_str()), (11, "far", "komado work"));
+        assert_eq!((found.pid, found.host.as_str(), found.program.as_str()), (11, "far", "komado task work"));
         let text = b.open_file(&room.id, thread, OpenMode::Amend).err().unwrap().to_string();
-        assert!(text.contains("process 11 (komado work) on far since 2024-01-15"), "{text}");
+        assert!(text.contains("process 11 (komado task work) on far since 2024-01-15"), "{text}");
     }
     assert_eq!(holder(b.remove(&room.id).err()).pid, 11);
     let end = SessionChange::State { to: State::Stopped, at: "t".into(), why: None };

@@ -148,7 +148,7 @@ fn garbage_in_the_middle_is_named_by_file_line_and_byte() {
             let text = room.open(mode).err().unwrap().to_string();
             let place = format!("{} line {line} (byte {start}) is damaged: ", path.display());
             assert!(text.starts_with(&place), "{text}\n{place}");
-            assert!(text.contains("komado doctor"), "{text}");
+            assert!(text.contains("komado admin doctor"), "{text}");
         }
         assert_eq!(fs::read(&path).unwrap(), bytes, "nothing was cut");
     }

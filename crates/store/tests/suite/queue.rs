@@ -31,7 +31,7 @@ fn worker(name: &str) -> Holder {
 }
 
 fn take(store: &dyn Store, hidden: Duration) -> Option<TakenJob> {
-    store.take(&worker("komado work"), hidden).unwrap()
+    store.take(&worker("komado task work"), hidden).unwrap()
 }
 
 fn taken(store: &dyn Store, hidden: Duration) -> TakenJob {
@@ -99,7 +99,7 @@ pub(crate) fn a_key_and_a_session_are_in_the_queue_once(store: &dyn Store) {
 pub(crate) fn a_job_that_is_done_leaves_the_queue_and_may_come_again(store: &dyn Store) {
     put(store, &["a", "b"]);
     let first = taken(store, LONG);
-    assert_eq!(stage(store, "a"), JobStage::Held(worker("komado work")));
+    assert_eq!(stage(store, "a"), JobStage::Held(worker("komado task work")));
     assert_eq!(stage(store, "b"), JobStage::Waiting);
     store.keep(&first, LONG).unwrap();
     store.finish(&first, &JobOutcome::Done).unwrap();
@@ -212,7 +212,7 @@ pub(crate) fn who_is_not_heard_of_loses_the_job_to_the_next(store: &dyn Store) {
     ] {
         assert!(is_not_theirs(store.finish(&slow, &outcome), "a"));
         let listed = store.jobs(None, 1).unwrap().remove(0);
-        assert_eq!((listed.stage, listed.tries), (JobStage::Held(worker("komado work")), 2));
+        assert_eq!((listed.stage, listed.tries), (JobStage::Held(worker("komado task work")), 2));
         assert_eq!(listed.why, None, "nothing was changed");
     }
     store.finish(&next, &JobOutcome::Done).unwrap();

@@ -70,7 +70,7 @@ pub(super) fn document(rows: &[OperationRow]) -> Value {
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "bearer": { "type": "http", "scheme": "bearer", "description": "A key of `komado key add`" },
+                "bearer": { "type": "http", "scheme": "bearer", "description": "A key of `komado admin key add`" },
                 "key": { "type": "apiKey", "in": "header", "name": "x-komado-key" },
             },
         },

@@ -150,7 +150,7 @@ impl GatewayRequest {
             403,
             format!(
                 "key {key} sees only its own sessions, and {} {} could reach what other users keep with the provider; \
-                 use a key that was made with `komado key add NAME --sees all`{or_own}",
+                 use a key that was made with `komado admin key add NAME --sees all`{or_own}",
                 self.method, self.path
             ),
         )

@@ -70,7 +70,7 @@ async fn how_a_closed_session_is_opened_is_said_once() {
     place.talk("s").await;
     place.post("/sessions/s/pause", json!({})).await.ok(200);
     let why = place.post("/sessions/s/threads/root/entries", json!({ "text": "more" })).await.problem(409);
-    assert_eq!(why.matches("`komado resume s`").count(), 1, "{why}");
+    assert_eq!(why.matches("`komado session resume s`").count(), 1, "{why}");
 }
 
 #[tokio::test]
