@@ -80,7 +80,7 @@ check-data: ## check the laws on your own transcripts: make check-data KOMADO_DA
 	fi
 	cargo run --release -p komado --features check-data --example check_data -- "$(KOMADO_DATA)"
 
-setup: ## install what the tests need (jq, sqlite3, PostgreSQL, Redis, the official SDKs), if it is missing
+setup: ## install what the tests need (jq, sqlite3, curl, PostgreSQL, Redis, the official SDKs), if it is missing
 	@scripts/setup
 
 clean: ## remove everything that was built

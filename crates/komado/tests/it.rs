@@ -21,6 +21,7 @@ mod model_server;
 mod models;
 mod operations;
 mod output;
+mod pages;
 mod playbook;
 mod playbook_json;
 mod private;
