@@ -157,16 +157,22 @@ impl Model {
         own.context_length = session.window.or(own.context_length);
         let settings = ModelSettings { policy: session.komado.policy.clone(), ..self.settings.clone() };
         #[cfg(feature = "scripted")]
-        let (settings, own) = match &self.script {
-            Some(script) => (script.serve(settings, self.choice.window.or(own.context_length))?, own),
-            None => (settings, own),
+        let window = self.choice.window.or(own.context_length);
+        #[cfg(feature = "scripted")]
+        let settings = match &self.script {
+            Some(script) => script.serve(settings, window)?,
+            None => settings,
         };
         let models = ModelResolver { engine: &session.komado.engine, settings: &settings, note: &|_| {} };
         #[cfg_attr(not(feature = "scripted"), expect(unused_mut))]
         let mut model = models.resolve(&own, &self.choice)?;
         #[cfg(feature = "scripted")]
         if self.script.is_some() {
-            model.asking.known_as = Some(format!("{}:", komado_engine::model::SCRIPTED));
+            // Each window is a server of its own: what one of them taught must not be believed of another.
+            let name = komado_engine::model::SCRIPTED;
+            let window = window.filter(|window| *window != komado_engine::model::SCRIPTED_WINDOW);
+            model.asking.known_as =
+                Some(window.map_or_else(|| format!("{name}:"), |window| format!("{name}/{window}:")));
         }
         Ok(Resolved { identity: Arc::clone(&self.identity), settings, model })
     }

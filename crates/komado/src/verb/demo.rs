@@ -24,7 +24,7 @@ pub(crate) struct DemoArgs {
     /// The model's window in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(4_000..))]
     window: u32,
-    /// Do not slow down for people who watch
+    /// Do not pause between turns
     #[arg(long)]
     fast: bool,
     /// Keep the session in this folder instead of the usual one
@@ -219,7 +219,7 @@ impl Demo<'_, '_> {
             (format!("{komado} log {name} -n 30"), "the journal"),
             (format!("{komado} recall {name} harbours"), "find something"),
             (format!("{komado} thread tree {name}"), "the threads"),
-            (format!("{komado} resume {name}"), "open it again, to revert, rewind, fork"),
+            (format!("{komado} session resume {name}"), "open it again, to revert, rewind, fork"),
         ] {
             self.screen.line(format!("  {line:<32} # {what}"))?;
         }
