@@ -138,7 +138,7 @@ pub fn tried_out(engine: &Engine, kit: &mut TaskContext<'_>) -> Option<TaskOutco
     if tries <= most {
         return None;
     }
-    let why = kit.why.clone().unwrap_or_else(|| "whoever worked on it was not heard of again".to_owned());
+    let why = kit.why.clone().unwrap_or_else(|| "its worker did not report back".to_owned());
     Some(give_up(engine, kit, &last_try(most, &why)))
 }
 
@@ -176,7 +176,7 @@ pub fn told(engine: &Engine, kit: &TaskContext<'_>) -> Option<TaskOutcome> {
 fn attempt<'e>(mind: &mut dyn ModelSession<'e>, kit: &mut TaskContext<'_>) -> Result<TaskOutcome> {
     let engine = mind.engine();
     match session(engine, kit)?.status {
-        State::Paused => return pause(engine, kit, "somebody paused it"),
+        State::Paused => return pause(engine, kit, "a user paused it"),
         ended if ended.is_ended() => return tell(engine, kit),
         State::Running | State::Queued | State::Completed | State::Failed | State::Stopped => {}
     }

@@ -1,6 +1,6 @@
 //! Tools of MCP servers: started or connected to once, kept open, and never able to hold a task up for good.
 //!
-//! A server is a stranger's program. So each step with it has an end: its start, its list of tools, each call, each message
+//! A server is a foreign program. So each step with it has an end: its start, its list of tools, each call, each message
 //! it sends and the time it is given to leave. What it does wrong is told to the model as an answer, with its own last words,
 //! and the task goes on. Its tools are listed once: they stand before the conversation, and a server that changes its mind
 //! later does not change what was offered.
@@ -343,7 +343,7 @@ fn definition(tool: Tool) -> ToolDefinition {
 // What may be shown of a server: never the values of its environment and headers, nor what stands in its address beside the
 // place. They are where people put their keys.
 
-/// Shorter values are no secrets, and would be found in any text.
+/// Shorter values are not secrets, and would be found in any text.
 const SHORTEST: usize = 8;
 
 impl McpServer {

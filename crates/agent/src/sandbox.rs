@@ -364,7 +364,7 @@ fn proxy_variables(network: &Network, port: u16) -> Vec<(&'static str, String)> 
     proxies.chain([("no_proxy", own.clone()), ("NO_PROXY", own)]).collect()
 }
 
-/// Bounds that hold inside. A limit that cannot be set is no reason not to run: files and network are guarded apart.
+/// Bounds that hold inside. A limit that cannot be set is not a reason not to run: files and network are guarded apart.
 fn bound() {
     let lower = |resource, most: u64| {
         let now = getrlimit(resource);

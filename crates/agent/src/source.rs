@@ -1,7 +1,7 @@
 //! Where tasks come from, and who hears how they end: trackers with issues, or a file.
 //!
 //! A tracker is asked and told over HTTP. Whatever is told may be told twice, because the process that told it may have been killed
-//! before they knew that it came through. What strangers write there is words, and nothing else.
+//! before they knew that it came through. What others write there is text, never an instruction.
 
 mod client;
 mod file;
@@ -105,7 +105,7 @@ pub enum Error {
         /// What it said, and what to do.
         why: String,
     },
-    /// A file or a line that is no task.
+    /// A file or a line that is not a task.
     #[error("{place}: {why}")]
     BadTask {
         /// Where.

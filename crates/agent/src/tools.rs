@@ -121,8 +121,8 @@ impl ToolSet {
         self.kinds.iter().flat_map(|kind| kind.definitions()).find(|tool| tool.name == name)
     }
 
-    /// Answers a call that was made in `thread`: the tools that lead back to what left its view first, then these. One that
-    /// nobody has is told, with those that there are.
+    /// Answers a call that was made in `thread`: the tools that lead back to what left its view first, then these. A call of an
+    /// unknown tool is answered with the names of those that exist.
     pub fn answer(&mut self, thread: &Thread<'_>, call: &Call, cancel: &Cancel) -> Result<ToolAnswer> {
         if RecallTools.knows(&call.name) {
             let told = RecallTools.call(thread, call)?;

@@ -232,14 +232,14 @@ impl<'w> Worker<'w> {
             };
             // One that panics on a thread of ours must be heard of, too: else its worker waits for it for ever.
             let ran = catch_unwind(AssertUnwindSafe(|| launch.run(&taken, &leash, &tell)));
-            let exit = ran.unwrap_or_else(|_| JobExit::Died("whoever worked on it panicked".to_owned()));
+            let exit = ran.unwrap_or_else(|_| JobExit::Died("its worker panicked".to_owned()));
             leash.untie();
             if let JobExit::Died(why) = &exit
                 && taken.tries > most
                 && !leash.is_pulled()
                 && catch_unwind(AssertUnwindSafe(|| launch.give_up(&taken, why, &tell))).is_err()
             {
-                tell(TaskProgress::Trouble { why: "whoever gave it up panicked".to_owned() });
+                tell(TaskProgress::Trouble { why: "giving it up panicked".to_owned() });
             }
             let _ = say.send(Event::Left(id, exit));
         });
@@ -422,7 +422,7 @@ fn act(wanted: bool, act: &mut Option<Act>) {
 // A job leaves the queue when a user takes it out or when its session has ended. A worker killed right after it was
 // taken out leaves a session that says it runs, for ever. It is put right: stopped, with the reason, and kept.
 
-const WHY: &str = "its job is no longer in the queue, and nobody works on it";
+const WHY: &str = "its job is no longer in the queue, and no worker has it";
 
 /// A session that was put right.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -519,7 +519,7 @@ mod leash_tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn whoever_is_put_on_a_leash_that_was_pulled_feels_it() {
+    fn a_task_that_gets_a_leash_already_pulled_feels_it() {
         let felt = Arc::new(AtomicU32::new(0));
         let leash = ChildHandle::default();
         leash.pull();

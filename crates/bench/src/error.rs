@@ -35,7 +35,7 @@ impl Exit {
 pub(crate) struct Error {
     exit: Exit,
     message: String,
-    /// True when the reader of standard output is gone, which is no failure.
+    /// True when the reader of standard output is gone, which is not a failure.
     pipe_closed: bool,
 }
 

@@ -85,7 +85,7 @@ fn aligned(row: &[String], widths: &[usize], right: &[usize]) -> String {
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
-/// A progress bar on standard error; nothing where that is no terminal.
+/// A progress bar on standard error; nothing where that is not a terminal.
 pub(crate) fn progress(what: &'static str, total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {eta}");

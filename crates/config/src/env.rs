@@ -3,7 +3,7 @@
 //! Each setting has a `KOMADO_*` variable by rule, and some have a variable that the seeds named. Ours wins,
 //! and then the other is not even looked at: names such as `CLEANUP_DAYS` may belong to another program. An
 //! empty variable counts as unset. A `KOMADO_*` variable that sets nothing is noted, since a misspelt wish would
-//! otherwise be lost; it is no error, since others name variables, too: Kubernetes gives every container those of
+//! otherwise be lost; it is not an error, since others name variables, too: Kubernetes gives every container those of
 //! each service, and a service may be called komado. Those are passed over in silence. An `OTEL_*` variable that
 //! cannot be used is passed over and noted, since it is said to every program.
 //!

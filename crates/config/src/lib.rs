@@ -77,7 +77,7 @@ pub struct Config {
     pub keep_recent_messages: u32,
     /// The fewest messages worth a summary.
     pub min_messages_to_summarize: u32,
-    /// After how many days completed tasks may be cleaned up.
+    /// Days after which `komado admin cleanup` removes completed tasks.
     pub cleanup_days: u32,
     /// The prompt of a summary, with `{messages}` where they go.
     pub summary_prompt: String,
@@ -89,7 +89,7 @@ pub struct Config {
     pub traces: TraceConfig,
     /// What child threads get, unless a session or a persona says otherwise.
     threads: ThreadConfig,
-    /// In whose name messages are written.
+    /// The user that messages are written for.
     pub user: Option<String>,
     /// The name of the tokeniser that counts.
     pub meter: String,

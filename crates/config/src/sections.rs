@@ -105,7 +105,7 @@ impl StoreConfig {
 pub struct TraceConfig {
     /// The collector; `None` for nowhere.
     pub endpoint: Option<String>,
-    /// The name under which they are found there.
+    /// The service name of the traces.
     pub service: String,
     /// Headers for the collector, as `NAME=VALUE,NAME=VALUE`; may hold a key, so it is shown nowhere.
     pub headers: Option<String>,

@@ -211,6 +211,20 @@ crate::names! {
     }
 }
 
+impl BudgetRule {
+    /// The rule in words for people; the journal and JSON keep [`Self::name`].
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::ToolBudget => "tool outputs over their budget",
+            Self::SoftMark => "window nearly full",
+            Self::Threshold => "threshold reached",
+            Self::HardGate => "window full",
+            Self::ByHand => "by hand",
+        }
+    }
+}
+
 impl Budget {
     /// `policy` in a window of `window` tokens; `names` are the model and the profile, for their thresholds.
     pub fn new(policy: Policy, window: u64, names: &[&str]) -> Self {

@@ -348,7 +348,7 @@ impl View {
         self.back(source, Seq::MAX).find(is_item_or_error).transpose()
     }
 
-    /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is no item.
+    /// The whole unit around `seq`: a message alone, or a call with all its results. `None` for what is not an item.
     pub fn unit<S: EntrySource + ?Sized>(&self, source: &S, seq: Seq) -> Result<Option<Span>, S::Error> {
         if !self.on_path(seq) {
             return Ok(None);

@@ -142,7 +142,7 @@ fn receive(
         journaled => journaled,
     };
     if journaled.is_ok() {
-        // What is learned and tidied up beside an answer is no reason to lose it.
+        // What is learned and tidied up beside an answer is not a reason to lose it.
         let learned = response.usage.map_or(Ok(()), |usage| learn_usage(wire, &request, &usage));
         for error in [learned, request.body.remove()].into_iter().filter_map(Result::err) {
             wire.tell(ExchangeEvent::Trouble(&error))?;
@@ -185,7 +185,7 @@ fn learn_refusal(
     };
     match lesson::learn(store, &asking.about(), &mut refused) {
         Ok(learned) => *lesson = learned.unwrap_or(*lesson),
-        // A lesson that cannot be kept is no reason not to try again.
+        // A lesson that cannot be kept is not a reason not to try again.
         Err(error) => {
             refused(lesson);
             wire.tell(ExchangeEvent::Trouble(&error))?;

@@ -126,7 +126,7 @@ const BATCH: usize = 1 << 20;
 
 /// What the row of a session says while not all of it is there.
 const UNFINISHED: &str =
-    "its import is not finished; unless somebody is at it, run the same `komado import` again";
+    "its import is not finished; unless another process is importing it, run the same `komado import` again";
 
 /// Why a session is not whole, and what to do: where its import has not come to its end.
 pub fn unfinished(session: &Session) -> Option<&str> {

@@ -241,7 +241,7 @@ pub enum Error {
     /// It never held still.
     #[error(
         "session {session} was changed while it was copied (gone over {rounds} times); what was copied is kept: run this \
-         again when nobody writes it"
+         again when no process writes it"
     )]
     Growing {
         /// The session.

@@ -531,7 +531,7 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        // Several had the same words, and the threads that are free have gone on: another's session is no place to stand beside.
+        // Several had the same words, and the threads that are free have gone on: another's session is not a place to stand beside.
         let is_taken = best.as_ref().is_some_and(Found::is_busy);
         if self.within.is_none() && are_twins && is_taken {
             return Ok((None, true));

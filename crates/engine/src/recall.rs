@@ -1,6 +1,6 @@
 //! Finding again what was said: ranked search over every entry of a session, seen by the model or not.
 //!
-//! What leaves the view stays in the journal, and this is the way back to it. A shelf of the store says where words
+//! What leaves the view stays in the journal, and this is the way back to it. An index in the store says where words
 //! stand; here is what a word is, what it is worth, and what of an entry is told. Nothing is asked of a model, nothing
 //! is changed, and nothing that is found is given whole: a result is a few words and the number to read on at.
 

@@ -74,7 +74,7 @@ pub struct ReportQuery {
     pub range: Range,
     /// Only sessions of this user.
     pub user: Option<String>,
-    /// Only what was asked of this model.
+    /// Only requests to this model.
     pub model: Option<String>,
     /// Rows of a table that may have many.
     pub top: usize,
@@ -431,7 +431,7 @@ impl Walk {
 /// What stands where no user or model is named.
 pub(crate) const UNNAMED: &str = "-";
 
-/// True for words of a person: what a spawned thread is told comes from the thread above it, and a tool's answer is no person's
+/// True for words of a person: what a spawned thread is told comes from the thread above it, and a tool's answer is not a person's
 /// question.
 pub(crate) fn is_asked_by_a_person(header: &Header, entry: &Entry) -> bool {
     match entry {

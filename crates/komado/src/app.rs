@@ -1,4 +1,4 @@
-//! What every verb needs: settings, the store that they name, engine, paper.
+//! What every verb needs: settings, the store that they name, engine, output.
 
 use crate::cli_output::{self, CliOutput, ProgressShown, say};
 use crate::render::Render;

@@ -43,7 +43,7 @@ verbs! {
         Show(read::ShowArgs) => read::show,
         /// List the entries of a journal
         Log(read::LogArgs) => read::log,
-        /// Draw the window and what fills it
+        /// Show how full the window is and what fills it
         Context(window::ReadContext),
         /// Search everything that was said, whether the model sees it or not
         Recall(read::RecallArgs) => read::recall,
@@ -103,34 +103,34 @@ verbs! {
         Condense(window::Condense) => write::condense,
         /// Show a marker in place of a span
         Truncate(edit::TruncateSpan),
-        /// Show a placeholder in place of what an entry says
+        /// Show a placeholder in place of an entry's content
         Trim(edit::Trim),
         /// Keep a message in the view through every edit
         Pin(edit::Pin),
-        /// Take a pin back
+        /// Remove a pin
         Unpin(edit::Unpin),
         /// Set system prompt, tools and parameters
         Setup(write::SetupArgs) => write::setup,
-        /// Take a secret out for good
+        /// Remove a secret for good
         Redact(write::RedactArgs) => write::redact,
     }
 }
 
 verbs! {
     enum SessionVerb {
-        /// Read, search or list the outputs that are too long to be shown
+        /// Read, search or list tool outputs that are too long to show
         Output(read::OutputArgs) => read::output,
         /// Compare what the model saw at two moments
         Diff(read::DiffArgs) => read::diff,
-        /// End a session well
+        /// Mark a session as completed
         Complete(session::Complete),
-        /// End a session with a reason
+        /// Mark a session as failed, with a reason
         Fail(session::FailSession),
         /// Stop a session
         Stop(session::StopSession),
-        /// Let a session wait
+        /// Pause a session
         Pause(session::Pause),
-        /// Let a session go on
+        /// Resume a session that was paused, stopped or ended
         Resume(session::ResumeSession),
     }
 }
@@ -139,19 +139,19 @@ verbs! {
     enum AdminVerb {
         /// Show each setting and where it came from
         Config(config::ShowConfig),
-        /// Consent to the settings and sessions that are found in a folder
+        /// Trust the settings and sessions found in a folder
         Trust(trust::TrustArgs) => trust::trust,
-        /// Check everything, and make again what can be made again
+        /// Check sessions, queue and store, and repair what can be rebuilt
         Doctor(doctor::Doctor),
         /// Remove sessions that ended long ago
         Cleanup(session::Cleanup),
         /// Count sessions, tokens and time
         Stats(session::StatsOf),
-        /// Tell what happened in many sessions: usage, common questions, performance
+        /// Report on many sessions: usage, common questions, performance
         Report(report::ReportArgs) => report::report,
         /// Copy sessions from one store into another, and check them
         Migrate(komado_ops::migrate::Migrate) => sessions::migrate,
-        /// Make, list and revoke the keys of clients that may reach `komado serve`
+        /// Create, list and revoke keys for clients of `komado serve`
         #[command(subcommand)]
         Key(user::KeyVerb) => user::KeyVerb::run,
         /// Print a completion script for a shell
@@ -161,13 +161,13 @@ verbs! {
 
 verbs! {
     enum DevVerb {
-        /// Watch a long session run in a small window
+        /// Play a long coding session in a small window, without a key or a network
         Demo(demo::DemoArgs) => demo::demo,
-        /// Run a model that follows a script: for tests and demonstrations, without a provider
+        /// Run a model server that follows a script, for tests and demonstrations
         ModelServer(models::ModelServerArgs) => models::model_server,
         /// Replay past conversations under a budget: tokens, price, and whether anything is lost
         Replay(replay::ReplayFiles),
-        /// Say what a provider's error is taken for
+        /// Explain how Komado reads a provider's error
         ExplainError(models::ExplainErrorArgs) => models::explain_error,
     }
 }

@@ -167,7 +167,7 @@ impl Write for TerminalSafe<'_> {
 
 impl Drop for TerminalSafe<'_> {
     fn drop(&mut self) {
-        // Whether it could be printed shows when the paper is flushed.
+        // Whether it could be printed shows when the output is flushed.
         let _ = self.let_go();
     }
 }
@@ -297,7 +297,7 @@ impl ProgressShown {
     }
 }
 
-/// A bar on standard error; nothing at all where that is no terminal.
+/// A bar on standard error; nothing at all where that is not a terminal.
 pub(crate) fn bar(what: &'static str, total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {eta}");
@@ -316,7 +316,7 @@ pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     bar
 }
 
-/// Prints a failure and gives the exit code. A reader that went away is no failure.
+/// Prints a failure and gives the exit code. A reader that went away is not a failure.
 pub(crate) fn report(fault: &OpFault, json: bool) -> ExitCode {
     if fault.is_gone() {
         return ExitCode::SUCCESS;

@@ -209,7 +209,7 @@ async fn tend(gateway: Arc<Gateway>) {
             gateway.relay.settle_idle(REST)
         });
         if let Err(error) = tended.await {
-            tracing::warn!(%error, "what is derived could not be brought up to date");
+            tracing::warn!(%error, "derived files could not be brought up to date");
         }
     }
 }

@@ -343,7 +343,7 @@ fn calls_that_lead_back_are_answered_and_others_are_handed_over() {
     let said = place.run(&["ask", session, "loop"]);
     assert!(
         said.code == 1 && said.err.contains("for 10 turns"),
-        "a loop ends, and is no answer: {}",
+        "a loop ends, and is not an answer: {}",
         said.err
     );
     assert!(place.ok(&["log", session, "--full"]).contains("enough calls"));
@@ -416,7 +416,7 @@ fn the_scripted_model_answers_where_it_is_named_and_in_sessions_made_with_it() {
     assert_eq!(feed(command, b"").out, "変数\n");
     let learned = place.base().join("learned.json");
     let text = std::fs::read_to_string(learned).unwrap_or_default();
-    assert!(!text.contains("127.0.0.1"), "an address of the moment is no place: {text}");
+    assert!(!text.contains("127.0.0.1"), "an address of the moment is not a place: {text}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn the_address_of_a_store_that_cannot_be_right_is_named_with_its_place_and_witho
     let yaml = place.path().join("komado.yaml");
     for (url, shown, why) in [
         ("redis://ann:geheim@", "redis://***@", "names no host; write redis://host:port"),
-        ("redis://ann:geheim@h:port", "redis://***@h:port", "its port is no number; write"),
+        ("redis://ann:geheim@h:port", "redis://***@h:port", "its port is not a number; write"),
         ("postgres://ann:geheim@h:port/d", "postgres://***@h:port/d", "`port`; write postgres://"),
         ("postgres:///d", "postgres:///d", "names no host; write postgres://"),
         ("ftp://ann:geheim@x", "ftp://***@x", "must be an address that begins with file:"),

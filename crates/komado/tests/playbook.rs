@@ -88,7 +88,7 @@ fn check_lists_everything_that_is_wrong_and_warns_of_variables_that_have_to_be_g
     assert_eq!((good.code, good.out.trim()), (0, "p.json: ok, 試し has 2 nodes"));
     assert!(good.err.contains("\"誰\""), "{}", good.err);
     let said = fails(&place, &["playbook", "check", "悪い.json", "p.json"], 6);
-    for told in ["\"llm\"", "\"prompt\"", "is no regex", "not there: \"無い\"", "p.json: ok"] {
+    for told in ["\"llm\"", "\"prompt\"", "is not a regex", "not there: \"無い\"", "p.json: ok"] {
         assert!(said.out.contains(told), "{told}: {}", said.out);
     }
     assert!(said.err.contains("1 of 2 playbooks"), "{}", said.err);

@@ -120,7 +120,7 @@ pub(crate) fn moment(text: &str) -> OpResult<(ThreadId, Option<Seq>)> {
     let (thread, seq) = text.split_once('@').map_or((text, None), |(thread, seq)| (thread, Some(seq)));
     let read = ThreadId::new(thread).ok().zip(seq.map(str::parse).transpose().ok());
     read.ok_or_else(|| {
-        let why = format!("{text:?} is no moment; write THREAD@SEQ, such as root@12");
+        let why = format!("{text:?} is not a moment; write THREAD@SEQ, such as root@12");
         OpFault::malformed(why)
     })
 }
@@ -152,7 +152,7 @@ impl Spans {
         match self.0.iter().position(|span| span.from == 0 || span.to < span.from) {
             None => Ok(()),
             Some(i) => Err(OpFault::usage(format!(
-                "{}..{} is no span: entries count from 1, and the last comes last; write 3..50, 7 or 3..10,12..50",
+                "{}..{} is not a span: entries count from 1, and the last comes last; write 3..50, 7 or 3..10,12..50",
                 self.0[i].from, self.0[i].to
             ))),
         }
@@ -168,7 +168,7 @@ impl FromStr for Spans {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no span; write 3..50, 7 or 3..10,12..50");
+        let wrong = || format!("{text:?} is not a span; write 3..50, 7 or 3..10,12..50");
         let one = |part: &str| {
             let (from, to) = part.split_once("..").unwrap_or((part, part));
             let (from, to) =

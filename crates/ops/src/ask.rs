@@ -70,7 +70,7 @@ pub struct Beginning {
     /// The system prompt of a new session
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Offer the model of a new session the tools that lead back to what left its view
+    /// Give the model of a new session tools that read what is hidden from its view
     #[arg(long)]
     #[serde(default)]
     pub tools: bool,

@@ -25,7 +25,7 @@ pub struct ModelArgs {
     /// The longest answer, in tokens
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
-    /// Let the answer come in one piece
+    /// Print the answer at once instead of as it arrives
     #[arg(long)]
     pub no_stream: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) fn until(text: &str, now: &str) -> OpResult<String> {
 fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<String> {
     let wrong = || {
         let forms = "2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago";
-        OpFault::usage(format!("{name} {text:?} is no time; write {forms}"))
+        OpFault::usage(format!("{name} {text:?} is not a time; write {forms}"))
     };
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(stamp(time));

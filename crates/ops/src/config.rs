@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Show each setting and where it came from.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
 pub struct ShowConfig {
-    /// Only settings whose name begins so
+    /// Only settings whose name begins with this
     pub prefix: Option<String>,
-    /// Print every setting there is, with its variables, as a Markdown table
+    /// Print all settings and their variables as a Markdown table
     #[arg(long)]
     #[serde(default)]
     pub reference: bool,

@@ -158,7 +158,7 @@ impl OperationContext {
         operation.run(self, to).map_err(|fault| self.explained(fault))
     }
 
-    /// Tells people something that is no part of the result.
+    /// Tells people something that is not part of the result.
     pub fn note(&self, text: impl AsRef<str>) {
         (self.notes)(text.as_ref());
     }
@@ -416,7 +416,7 @@ impl OperationContext {
         Ok(thread)
     }
 
-    /// Brings what is derived up to date. The entry is durable already, so a failure here is noted and is no failure.
+    /// Brings what is derived up to date. The entry is durable already, so a failure here is noted and is not a failure.
     pub fn settle(&self, thread: &mut Thread<'_>) {
         if let Err(error) = thread.settle() {
             self.note(format!("what was said is safe, but what is derived from it is behind: {error}"));

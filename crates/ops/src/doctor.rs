@@ -18,14 +18,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Check everything, and make again what can be made again from the journals.
+/// Check sessions, queue and store, and repair what can be rebuilt from the journals.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
 pub struct Doctor {
     /// Only this session
     #[arg(value_parser = address)]
     #[schemars(length(max = 300))]
     pub session: Option<String>,
-    /// Make tasks.db again from the folders, and each session's recall.db from its journals
+    /// Rebuild tasks.db from the folders, and each session's recall.db from its journals
     #[arg(long)]
     #[serde(skip)]
     pub rebuild: bool,
@@ -273,7 +273,7 @@ fn check_job(
     let (id, task) = (&queued.job.session, queued.job.key.clone());
     if let Err(why) = serde_json::from_str::<Task>(&queued.job.body) {
         checked.counts.unreadable_jobs += 1;
-        let why = format!("its job is no task: {why}; `komado task stop {id}` takes it out of the queue");
+        let why = format!("its job is not a task: {why}; `komado task stop {id}` takes it out of the queue");
         checked.items.push(CheckFinding::Job { job: id.to_string(), task, finding: None, error: Some(why) });
         return Ok(());
     }

@@ -40,7 +40,7 @@ impl Operation for Pin {
     }
 }
 
-/// Take a pin back: edits may hide the message again.
+/// Remove a pin: edits may hide the message again.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct Unpin {
     /// The pinned message, SESSION@SEQ
@@ -50,7 +50,7 @@ pub struct Unpin {
 }
 
 impl Operation for Unpin {
-    const ABOUT: OperationLabel = OperationLabel::add("unpin", "Take a pin back");
+    const ABOUT: OperationLabel = OperationLabel::add("unpin", "Remove a pin");
     const INTERFACES: Interfaces = everywhere("edit unpin", "/sessions/{session}/threads/{thread}/unpin");
     type Output = ChangedView;
 

@@ -49,7 +49,7 @@ pub struct SetUp {
     /// Other parameters of the request.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub params: Option<Box<RawValue>>,
-    /// Whose form tools and parameters have; `openai` when left out.
+    /// The API whose format the tools and parameters have; `openai` when left out.
     pub dialect: Option<String>,
 }
 
@@ -105,7 +105,7 @@ fn current(thread: &Thread<'_>) -> komado_engine::Result<Setup> {
     }
 }
 
-/// Take a secret out for good: one entry, a text, or what matches a pattern. This cannot be undone.
+/// Remove a secret for good: one entry, a text, or what matches a pattern. This cannot be undone.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(example = serde_json::json!({ "text": "hunter2", "reason": "a password" }))]
 pub struct Redact {
@@ -141,7 +141,7 @@ pub struct RedactionReport {
 }
 
 impl Operation for Redact {
-    const ABOUT: OperationLabel = OperationLabel::remove("redact", "Take a secret out for good");
+    const ABOUT: OperationLabel = OperationLabel::remove("redact", "Remove a secret for good");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("edit redact", Route::post("journal", "/sessions/{session}/redact"))
             .not_mcp("what cannot be undone is for people to do");
@@ -167,7 +167,7 @@ impl Redact {
             (None, Some(text), None) => RedactTarget::Matching(pattern(&text)?),
             (None, None, Some(entry)) => {
                 let (thread, seq) = address::moment(&entry)?;
-                let wrong = || OpFault::malformed(format!("{entry:?} is no entry; write THREAD@SEQ"));
+                let wrong = || OpFault::malformed(format!("{entry:?} is not an entry; write THREAD@SEQ"));
                 let seq = seq.ok_or_else(wrong)?;
                 let (session, thread) = (Some(session.to_string()), Some(thread.to_string()));
                 RedactTarget::Entry(context.find(Target { session, thread, seq: None })?.thread, seq)
@@ -194,5 +194,5 @@ impl RedactionReport {
 }
 
 fn pattern(text: &str) -> OpResult<Regex> {
-    Regex::new(text).map_err(|error| OpFault::input(format!("pattern is no regular expression: {error}")))
+    Regex::new(text).map_err(|error| OpFault::input(format!("pattern is not a regular expression: {error}")))
 }

@@ -17,29 +17,29 @@ const fn by_owner(verb: &'static str) -> Interfaces {
     Interfaces::only_cli(verb, "who may reach a server is for the owner of its machine to say")
 }
 
-/// Make a key and show it, this once.
+/// Create a key and show it once.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct AddKey {
     /// Its name, such as ann-laptop
     pub name: String,
-    /// Whose sessions are made with it; the key's name when left out
+    /// The user that owns sessions made with this key; the key's name when left out
     #[arg(long)]
     pub user: Option<String>,
-    /// Which sessions it leads to: the user's own, or all
+    /// Which sessions the key can read: the user's own, or all
     #[arg(long, default_value = "own")]
     #[serde(default)]
     pub sees: Sees,
-    /// Sessions it leads to beside the user's own
+    /// Further sessions the key can read
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     #[serde(default)]
     pub sessions: Vec<String>,
-    /// Requests a second at most, such as 10/s
+    /// Maximum requests per second, such as 10/s
     #[arg(long, value_name = "N/s", value_parser = rate)]
     pub rate: Option<u32>,
-    /// Requests at a time at most
+    /// Maximum requests at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency: Option<u32>,
-    /// When it is of no more use: 2027-01-31 (to the end of that day, UTC) or 2027-01-31T12:00:00Z
+    /// When it expires: 2027-01-31 (the end of that day, UTC) or 2027-01-31T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = expiry)]
     pub expires: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct Added {
 }
 
 impl Operation for AddKey {
-    const ABOUT: OperationLabel = OperationLabel::add("key_add", "Make a key");
+    const ABOUT: OperationLabel = OperationLabel::add("key_add", "Create a key");
     const INTERFACES: Interfaces = by_owner("admin key add");
     type Output = Added;
 
@@ -87,7 +87,7 @@ fn name(given: &str) -> OpResult<String> {
     let ok = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     if given.is_empty() || given.chars().count() > 64 || given.starts_with('-') || !given.chars().all(ok) {
         return Err(OpFault::usage(format!(
-            "{given:?} is no name for a key; use up to 64 letters, digits, and - _ . @"
+            "{given:?} is not a name for a key; use up to 64 letters, digits, and - _ . @"
         )));
     }
     Ok(given.to_owned())
@@ -96,11 +96,11 @@ fn name(given: &str) -> OpResult<String> {
 fn rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse().ok().filter(|rate| *rate > 0);
-    rate.ok_or_else(|| format!("{text:?} is no rate; write such as 10/s"))
+    rate.ok_or_else(|| format!("{text:?} is not a rate; write such as 10/s"))
 }
 
 fn expiry(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no date; write such as 2027-01-31 or 2027-01-31T12:00:00Z");
+    let wrong = || format!("{text:?} is not a date; write such as 2027-01-31 or 2027-01-31T12:00:00Z");
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(stamp(time));
     }
@@ -122,7 +122,7 @@ pub struct KeyRow {
     pub user: Option<String>,
     /// Which sessions it leads to.
     pub sees: Sees,
-    /// Sessions it leads to beside the user's own.
+    /// Further sessions the key can read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
     /// Requests a second, at most.
@@ -156,7 +156,7 @@ impl Operation for ListKeys {
     }
 }
 
-/// Take a key back: it opens nothing from the next request on.
+/// Revoke a key, from the next request on.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct RevokeKey {
     /// Its name
@@ -177,7 +177,7 @@ pub struct Revoked {
 }
 
 impl Operation for RevokeKey {
-    const ABOUT: OperationLabel = OperationLabel::remove("key_revoke", "Take a key back");
+    const ABOUT: OperationLabel = OperationLabel::remove("key_revoke", "Revoke a key");
     const INTERFACES: Interfaces = by_owner("admin key revoke");
     type Output = Revoked;
 

@@ -34,19 +34,19 @@ pub struct Migrate {
     /// Only this user's sessions
     #[arg(long)]
     pub user: Option<String>,
-    /// What to do about a session that is being written
+    /// What to do with a session that another process is writing
     #[arg(long, value_enum, default_value = "refuse")]
     #[serde(default)]
     pub live: OnLive,
-    /// Only say what would be copied
+    /// Show what would be copied, and copy nothing
     #[arg(long, conflicts_with_all = ["verify_only", "delete_source"])]
     #[serde(default)]
     pub dry_run: bool,
-    /// Only compare what both stores hold
+    /// Only compare the two stores
     #[arg(long, conflicts_with = "delete_source")]
     #[serde(default)]
     pub verify_only: bool,
-    /// Remove each session from the source once it was read back from the target and found the same
+    /// Remove each session from the source after its copy was read back and found equal
     #[arg(long)]
     #[serde(default)]
     pub delete_source: bool,
@@ -56,10 +56,10 @@ pub struct Migrate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLive {
-    /// Name them and leave them
+    /// List them and leave them out
     #[default]
     Refuse,
-    /// Copy them, then what came since
+    /// Copy them, then copy what was added meanwhile
     CatchUp,
 }
 

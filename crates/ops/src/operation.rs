@@ -303,7 +303,7 @@ impl OperationRow {
     pub const fn watched<W: Watched>() -> Self {
         let output = |generator: &mut SchemaGenerator| generator.subschema_for::<W::Event>();
         let row = Self::new::<W>(W::ABOUT, W::INTERFACES, output, |_, _, _| {
-            Err(OpFault::usage("this has no end; it is heard event by event"))
+            Err(OpFault::usage("this operation has no end; read it event by event"))
         });
         Self { form: Some(StreamForm::Events), watch: Some(watch::begin::<W>), ..row }
     }

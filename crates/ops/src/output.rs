@@ -161,7 +161,7 @@ pub struct OutputPart {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub line: Option<u64>,
-    /// Characters of the line to pass over
+    /// Characters of the line to skip
     #[arg(long, value_name = "N")]
     pub char_offset: Option<u64>,
     /// Characters to read at most [default: 2000]
@@ -359,7 +359,7 @@ pub struct ToolOutputCacheLine {
     /// The line, from 1.
     #[schemars(range(min = 1))]
     pub line_number: u64,
-    /// Characters of the line to pass over.
+    /// Characters of the line to skip.
     pub char_offset: Option<u64>,
     /// Characters to read at most; 2000 when left out.
     pub char_limit: Option<u64>,

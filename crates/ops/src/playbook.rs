@@ -35,7 +35,7 @@ pub(crate) fn right(path: Option<&Path>, most: u32) -> OpResult<Playbook> {
     read(path, most)?.map_err(|error| OpFault::input(error.to_string()))
 }
 
-/// Say everything that is wrong with playbooks.
+/// Check playbooks and list every problem.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct CheckPlaybooks {
     /// The playbooks

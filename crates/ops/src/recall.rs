@@ -128,7 +128,7 @@ pub struct Recall {
 }
 
 impl Operation for Recall {
-    const ABOUT: OperationLabel = OperationLabel::read("recall", "Find again what was said");
+    const ABOUT: OperationLabel = OperationLabel::read("recall", "Search everything that was said");
     const INTERFACES: Interfaces = Interfaces::everywhere("recall", Route::get("recall", "/recall"));
     type Output = ResultPage<Recalled>;
 

@@ -26,7 +26,7 @@ pub struct ReplayFiles {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: u32,
-    /// The rule by which the window is kept; else as the settings say
+    /// The budget preset; default: the settings
     #[arg(long, value_parser = one_of(&Preset::ALL, Preset::name))]
     pub preset: Option<Preset>,
 }

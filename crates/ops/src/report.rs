@@ -28,21 +28,21 @@ pub struct MakeReport {
     #[arg(long, value_name = "DATE")]
     #[schemars(example = &"today")]
     pub to: Option<String>,
-    /// Where midnight is, such as +09:00; UTC when left out
+    /// The time zone of days, such as +09:00; UTC when left out
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
     #[schemars(example = &"Z")]
     pub utc_offset: Option<String>,
     /// Only sessions of this user
     #[arg(long)]
     pub user: Option<String>,
-    /// Only what was asked of this model
+    /// Only requests to this model
     #[arg(long)]
     pub model: Option<String>,
     /// Rows of users, models, tools and questions, from 1 to 1000
     #[arg(long, default_value_t = USUAL_ROWS)]
     #[serde(default = "usual_rows")]
     pub top: u32,
-    /// Read no journals: only what the table of sessions knows
+    /// Use only the table of sessions, without reading journals
     #[arg(long)]
     #[serde(default)]
     pub quick: bool,

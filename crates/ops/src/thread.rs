@@ -41,7 +41,7 @@ fn child(context: &OperationContext, at: &AtThread) -> OpResult<ResolvedAddress>
 /// A thread, or one with its session.
 const LISTENER: &str = "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,127}/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
 
-/// Send words from one thread to another of the same session, which hears them before its next request.
+/// Send a message from one thread to another of the same session, which hears them before its next request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct TellThread {
     /// The thread that speaks.
@@ -71,7 +71,7 @@ pub struct TellResult {
 }
 
 impl Operation for TellThread {
-    const ABOUT: OperationLabel = OperationLabel::add("thread_tell", "Tell another thread");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_tell", "Send a message to another thread");
     const INTERFACES: Interfaces = everywhere("thread tell", "/sessions/{session}/threads/{thread}/tell");
     type Output = TellResult;
 

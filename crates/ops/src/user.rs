@@ -125,7 +125,7 @@ pub struct UserMessage {
 }
 
 impl Operation for RecentMessages {
-    const ABOUT: OperationLabel = OperationLabel::read("messages", "What a user and models said lately");
+    const ABOUT: OperationLabel = OperationLabel::read("messages", "A user's latest messages");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("user recent", Route::get("users", "/users/{user}/messages"))
             .not_mcp("`recall` finds what a task needs");
@@ -146,7 +146,7 @@ impl Operation for RecentMessages {
     }
 }
 
-/// Open a user's standing session; it is made where it is not there.
+/// Open a user's standing session, or create it.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 #[schemars(example = serde_json::json!({ "window": 8000 }))]
 pub struct UserSession {

@@ -118,8 +118,9 @@ impl Runner {
         tell: TaskObserver<'_>,
         act: impl FnOnce(&TaskWatch<'_>, &mut TaskContext<'_>) -> TaskOutcome,
     ) -> OpResult {
-        let task: Task = serde_json::from_str(&taken.job.body)
-            .map_err(|why| OpFault::input(format!("the job of {} is no task: {why}", taken.job.session)))?;
+        let task: Task = serde_json::from_str(&taken.job.body).map_err(|why| {
+            OpFault::input(format!("the job of {} is not a task: {why}", taken.job.session))
+        })?;
         let source = Mutex::new(source_of(&self.context, &task, orders.cancel())?);
         let pace = &self.context.config.agent.pace;
         let vigil = TaskWatch {
@@ -279,7 +280,7 @@ pub fn brief(context: &OperationContext, folder: &Path) -> OpResult<TaskInstruct
     let wishes = &context.config.agent;
     let rules = match &wishes.rules_file {
         Some(path) => Some((path.display().to_string(), read(path, MOST_RULES).map_err(rules_file)?)),
-        // The folder's own file is a stranger's: one that leads elsewhere, or is no file, is not read.
+        // The folder's own file is a stranger's: one that leads elsewhere, or is not a file, is not read.
         None => beginning(folder, RULES, MOST_RULES)
             .unwrap_or_else(|why| {
                 tracing::warn!("the rules of {} are not taken: {why}", folder.display());

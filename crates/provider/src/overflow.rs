@@ -1,6 +1,6 @@
 //! Is this error an overflow of the window, and what can be learned from it?
 //!
-//! Every provider words it in its own way, and words it anew with each release. So this is no list of texts but a small
+//! Every provider words it in its own way, and words it anew with each release. So this is not a list of texts but a small
 //! grammar: the body is unwrapped (`body`), its words are taken apart (`words`; Japanese, Chinese and Korean words
 //! of size, and those of western Europe, are put into the same language first), each number gets a role (`sizes`), and a few named rules look for
 //! a thing of size together with an excess (`rules`), unless the answer is about something else (`by_words`): a
@@ -52,7 +52,7 @@ pub enum Remedy {
     Shrink,
     /// The conversation fits; only the answer asked for is too long beside it.
     LowerMaxTokens,
-    /// Nothing of this kind: it is no overflow.
+    /// Nothing of this kind: it is not an overflow.
     #[default]
     None,
 }

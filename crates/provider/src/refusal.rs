@@ -38,7 +38,7 @@ pub enum RefusalKind {
 /// A refusal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiRefusal {
-    /// The HTTP status; one that is no error's is replaced by what is usual for its kind.
+    /// The HTTP status; one that is not an error's is replaced by what is usual for its kind.
     pub status: u16,
     /// Why.
     pub kind: RefusalKind,

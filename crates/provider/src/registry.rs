@@ -86,7 +86,7 @@ komado_core::names! {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRegistry {
-    /// A line is no JSON object.
+    /// A line is not a JSON object.
     #[error("line {line}: {why}")]
     Line {
         /// Counted from one.
@@ -270,7 +270,7 @@ fn wrong(price: Price) -> Option<f64> {
 // The forms of two public collections: models.dev's `api.json` and LiteLLM's price file.
 //
 // Models that do not chat (embeddings, images, speech) are passed over, and so are limits of zero, which both
-// collections write where they do not know one. A limit that is no number is an error: then it is not the file it
+// collections write where they do not know one. A limit that is not a number is an error: then it is not the file it
 // seems to be.
 
 /// The models of a foreign collection; `None` when the text is none, such as our own lines.
@@ -361,7 +361,8 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     fn bad(&self, field: &str, value: &Value) -> BadRegistry {
-        let (field, why) = (field.trim_start_matches('/').replace('/', "."), format!("{value} is no number"));
+        let (field, why) =
+            (field.trim_start_matches('/').replace('/', "."), format!("{value} is not a number"));
         BadRegistry::Entry { entry: self.path.clone(), field, why }
     }
 

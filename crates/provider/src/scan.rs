@@ -123,7 +123,7 @@ impl RequestScanner {
         Self { scanner: JsonScanner::default(), request: RequestWatch::new(dialect, salt) }
     }
 
-    /// Takes bytes in, cut anywhere. An error names the byte at which this is no request any more; nothing is to be
+    /// Takes bytes in, cut anywhere. An error names the byte at which this is not a request any more; nothing is to be
     /// pushed after one.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), BadRequest> {
         self.scanner.push(bytes, &mut self.request)

@@ -51,7 +51,7 @@ pub struct ScriptedOptions {
     pub window: Option<u64>,
     /// How tokens are counted. One that differs from the client's shows what a wrong estimate does.
     pub meter: Meter,
-    /// Whose words errors have.
+    /// The provider whose error texts are used.
     pub words: ErrorStyle,
     /// What it answers.
     pub script: ScriptedSteps,

@@ -195,12 +195,12 @@ fn a_foreign_file_that_is_wrong_is_named_by_its_entry() {
     let api = r#"{"acme":{"models":{"a-1":{"limit":{"context":"many"}}}}}"#;
     assert_eq!(
         Registry::read_any(api).unwrap_err().to_string(),
-        r#"acme/a-1: field `limit.context`: "many" is no number"#
+        r#"acme/a-1: field `limit.context`: "many" is not a number"#
     );
     let prices = r#"{"b":{"litellm_provider":"b","mode":"chat","max_input_tokens":-5}}"#;
     assert_eq!(
         Registry::read_any(prices).unwrap_err().to_string(),
-        "b: field `max_input_tokens`: -5 is no number"
+        "b: field `max_input_tokens`: -5 is not a number"
     );
     assert_eq!(Registry::read_any(r#"{"a":{"b":1}}"#), Err(BadRegistry::UnknownForm));
     assert_eq!(Registry::read_any(r#"{"a":{"models":{}}}"#), Err(BadRegistry::Empty));

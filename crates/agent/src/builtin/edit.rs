@@ -213,7 +213,7 @@ fn likeness(one: &str, other: &str) -> usize {
 
 /// Writes beside, and takes the name. The permissions of `like` are kept.
 fn write(folder: &WorkingFolder, path: &Path, bytes: &[u8], like: Option<&File>) -> Result<(), String> {
-    let name = path.file_name().ok_or_else(|| format!("{} is no file's name", path.display()))?;
+    let name = path.file_name().ok_or_else(|| format!("{} is not a file's name", path.display()))?;
     let parent = folder.made(path.parent().unwrap_or(Path::new("")))?;
     let (beside, file) = beside(&parent, path)?;
     let written = filled(file, bytes, like)

@@ -1,4 +1,4 @@
-//! The one folder in which everything happens, and the only door to what is in it.
+//! The task's folder, and the only code that opens what is in it.
 //!
 //! A path is never checked first and opened later: between the two, a link can be put in its place. The kernel itself
 //! resolves it from the folder's handle and refuses each step that would lead out (`openat2` with `RESOLVE_BENEATH`); where
@@ -45,7 +45,7 @@ impl WorkingFolder {
     /// What a model wrote as a path, seen from the folder. An absolute path inside the folder is taken.
     pub(super) fn inside(&self, given: &str) -> Result<PathBuf, String> {
         if given.contains('\0') {
-            return Err(format!("{given:?} is no path: it has a NUL in it"));
+            return Err(format!("{given:?} is not a path: it has a NUL in it"));
         }
         let path = Path::new(given);
         if !path.is_absolute() {
@@ -77,7 +77,7 @@ impl WorkingFolder {
         match file.metadata() {
             Err(why) => other(format!(": {why}")),
             Ok(about) if about.is_dir() => other(" is a folder; use list".to_owned()),
-            Ok(about) if !about.is_file() => other(" is no regular file".to_owned()),
+            Ok(about) if !about.is_file() => other(" is not a regular file".to_owned()),
             Ok(_) => Ok(file),
         }
     }
@@ -164,7 +164,7 @@ pub(super) fn words(path: &Path, errno: Errno) -> String {
     match errno {
         Errno::XDEV => leads_out(path),
         Errno::NOENT => format!("{shown} is not there; list shows what is"),
-        Errno::NOTDIR => format!("{shown} is no folder, or goes through something that is none"),
+        Errno::NOTDIR => format!("{shown} is not a folder, or goes through something that is none"),
         Errno::LOOP => format!("{shown} goes through a link that cannot be followed"),
         Errno::NAMETOOLONG => format!("the name is too long: {} bytes", path.as_os_str().len()),
         other => format!("{shown} cannot be opened: {}", io::Error::from(other)),

@@ -281,7 +281,7 @@ impl Sink for Hits<'_> {
 
 // A folder's tree without what `.gitignore` and `.ignore` name, in the order of names.
 //
-// Each folder is opened through the working folder's own door, so a link that is put in place of a folder while we walk
+// Each folder is opened through the working folder's own handle, so a link that is put in place of a folder while we walk
 // leads nowhere. Links are shown, never followed. One folder's names at a time are held for each level.
 
 /// Folders deeper than this are left out, so that a tree without end has one.

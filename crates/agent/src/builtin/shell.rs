@@ -232,7 +232,7 @@ impl Running {
             let _ = tie.shutdown(Shutdown::Write);
             self.await_keeper()?;
         }
-        // An empty group is no fault: then all of it has ended.
+        // An empty group is not a fault: then all of it has ended.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let own = self.child.wait()?;
         Ok(self.told().unwrap_or(own))

@@ -412,7 +412,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Commands in a text that is no line of commands.
+    /// Commands in a text that is not a line of commands.
     fn expansions(&mut self) -> Result<(), String> {
         let mut ignored = ShellWord::default();
         while let Some(next) = self.peek() {

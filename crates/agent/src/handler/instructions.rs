@@ -80,7 +80,7 @@ pub(super) fn first_message(kit: &TaskContext<'_>, earlier: Option<&str>) -> Str
 }
 
 const SYSTEM: &str = "
-You are an agent that works on one task until it is done. Nobody sits beside you: decide for yourself, and do the work with \
+You are an agent that works on one task until it is done. You work unattended: decide for yourself, and do the work with \
 the tools you have. Look before you change anything, check what you did, and go on from what a tool says went wrong instead \
 of repeating the same call.
 

@@ -44,7 +44,7 @@ pub(super) fn say<'e>(
 
 fn question(reached: &LimitReached) -> String {
     format!(
-        "The task ends here: {reached}. Call no tool any more. Write a summary for whoever goes on: what was done, where, and \
+        "The task ends here: {reached}. Call no tool any more. Write a summary for the next worker: what was done, where, and \
          what is open."
     )
 }

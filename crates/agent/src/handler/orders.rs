@@ -153,7 +153,7 @@ const fn weight(order: &TaskOrder) -> u8 {
 
 // Watches over a task while it is worked on: keeps its job, and looks whether a user wants it to rest or to end.
 //
-// A store that is away for a while is no reason to lose the work: only when the job may have become another worker's is it
+// A store that is away for a while is not a reason to lose the work: only when the job may have become another worker's is it
 // left to them.
 
 /// Most time between two looks at the queue.
@@ -185,7 +185,7 @@ pub fn watch(vigil: &TaskWatch<'_>) {
     let often = OFTEN.min(vigil.hidden / 3).min(vigil.poll);
     let mut kept = Instant::now();
     std::thread::scope(|scope| {
-        let (asks, nobody_asks) = channel::<()>();
+        let (asks, no_questions) = channel::<()>();
         scope.spawn(move || {
             follow(vigil);
             drop(asks);
@@ -194,7 +194,7 @@ pub fn watch(vigil: &TaskWatch<'_>) {
             vigil.keep(&mut kept);
             vigil.look_at_row();
         }
-        while nobody_asks.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
+        while no_questions.recv_timeout(often) == Err(RecvTimeoutError::Timeout) {
             vigil.keep(&mut kept);
         }
     });
@@ -275,7 +275,7 @@ impl TaskWatch<'_> {
         let query = SessionQuery { id: Some(self.taken.job.session.clone()), ..SessionQuery::default() };
         let rows = self.engine.store().sessions(&query).unwrap_or_default();
         if rows.iter().any(|row| row.status == State::Paused) {
-            self.orders.give(TaskOrder::Pause("somebody paused it".into()));
+            self.orders.give(TaskOrder::Pause("a user paused it".into()));
         }
     }
 }

@@ -231,7 +231,7 @@ impl<'e> NodeRunner<'e> for TaskRunner<'_, '_, 'e> {
 }
 
 fn cancelled() -> Error {
-    Error::Surroundings { what: "a turn".into(), why: "it was cancelled, and nobody said why".into() }
+    Error::Surroundings { what: "a turn".into(), why: "it was cancelled without a reason".into() }
 }
 
 // What people say about a task while it is worked on: how the model hears it, and what becomes of words that came too late.

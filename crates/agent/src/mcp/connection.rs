@@ -124,7 +124,7 @@ impl McpConnection {
         match heard {
             Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
             Ok(Ok(_)) => {
-                Err(CallFailure::Told("it answered with something that is no result of a tool".to_owned()))
+                Err(CallFailure::Told("it answered with something that is not a result of a tool".to_owned()))
             }
             Ok(Err(why)) => Err(miss(why)),
             Err(_) => Err(CallFailure::Lost(None)),

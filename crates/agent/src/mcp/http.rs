@@ -63,7 +63,7 @@ pub(super) fn transport(
 }
 
 fn header((name, value): &(String, String)) -> Result<(HeaderName, HeaderValue), String> {
-    let named = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no name of a header"))?;
+    let named = HeaderName::try_from(name).map_err(|_| format!("{name:?} is not a name of a header"))?;
     let mut value =
         HeaderValue::try_from(value).map_err(|_| format!("the value of its header {name} cannot be sent"))?;
     value.set_sensitive(true);

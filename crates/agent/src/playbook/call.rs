@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::time::Instant;
 
 /// What a call is told that was running when its process ended.
-const IN_DOUBT: &str = "[no result: the process that made this call ended before it answered. Nobody knows whether it took \
+const IN_DOUBT: &str = "[no result: the process that made this call ended before it answered. It may have taken \
                         effect: look before you make it again.]";
 
 impl<'p> PlaybookRun<'p, '_, '_> {

@@ -128,7 +128,7 @@ fn test(field: &str, value: &Value) -> Result<ConditionTest, String> {
         "contains" => ConditionTest::Contains(value),
         "matches" => match &value {
             Value::String(pattern) => ConditionTest::Matches(
-                Regex::new(pattern).map_err(|why| format!("\"matches\" is no regex: {why}"))?,
+                Regex::new(pattern).map_err(|why| format!("\"matches\" is not a regex: {why}"))?,
             ),
             other => return Err(format!("\"matches\" takes a regex as text, not {other}")),
         },

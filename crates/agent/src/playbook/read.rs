@@ -37,7 +37,7 @@ pub(super) fn playbook(
 ) -> Option<PlaybookDraft> {
     let mut tell = |why: String| problems.push(PlaybookProblemFound { place: place.to_owned(), why });
     let value: Value =
-        serde_json::from_str(text).map_err(|why| tell(format!("this is no JSON: {why}"))).ok()?;
+        serde_json::from_str(text).map_err(|why| tell(format!("this is not JSON: {why}"))).ok()?;
     let Value::Object(fields) = &value else {
         tell("a playbook is a JSON object with \"name\" and \"nodes\"".into());
         return None;

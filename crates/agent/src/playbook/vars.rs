@@ -136,7 +136,7 @@ impl Variables {
 
 // Texts with places for variables: `{{name}}`, with dots into objects.
 //
-// There is no code in them, and what is put in is never read as a template again: words of a model or of a stranger's
+// There is no code in them, and what is put in is never read as a template again: words of a model or of a foreign
 // issue cannot reach a variable.
 
 /// A text with places.
@@ -279,7 +279,7 @@ pub(super) fn check_path(path: &str) -> Result<(), String> {
     let is_bad =
         |part: &str| part.is_empty() || part.contains(|c: char| c.is_whitespace() || "{}\"".contains(c));
     if path.split('.').any(is_bad) {
-        return Err(format!("{path:?} is no variable: write a name, or names with dots between them"));
+        return Err(format!("{path:?} is not a variable: write a name, or names with dots between them"));
     }
     Ok(())
 }
@@ -365,9 +365,9 @@ mod template_tests {
     #[test]
     fn what_is_no_template_is_named() {
         assert!(filled("a {{n").contains("without }}"));
-        assert!(filled("{{a b}}").contains("\"a b\" is no variable"));
-        assert!(filled("{{}}").contains("is no variable"));
-        assert!(filled("{{a..b}}").contains("is no variable"));
+        assert!(filled("{{a b}}").contains("\"a b\" is not a variable"));
+        assert!(filled("{{}}").contains("is not a variable"));
+        assert!(filled("{{a..b}}").contains("is not a variable"));
     }
 
     #[test]

@@ -45,7 +45,7 @@ enum Name {
 /// An entry of the list that cannot be understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{0:?} is no host: write open, none, or hosts such as example.com, *.example.com, example.com:8443, 192.0.2.7 or [::1]:8080"
+    "{0:?} is not a host: write open, none, or hosts such as example.com, *.example.com, example.com:8443, 192.0.2.7 or [::1]:8080"
 )]
 pub struct BadHost(pub String);
 

@@ -168,7 +168,7 @@ struct Head {
 }
 
 impl Head {
-    /// `None` for what is no request.
+    /// `None` for what is not a request.
     fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut from = from.take(MOST_HEAD);
         let Some(first) = line(&mut from)? else { return Ok(None) };

@@ -222,7 +222,7 @@ impl TrackerClient {
         format!("{said} (401); {what}: set {name}.token or {variable}_TOKEN")
     }
 
-    /// What could not be read: a connection that broke, or what is no answer of this API.
+    /// What could not be read: a connection that broke, or what is not an answer of this API.
     pub(super) fn unread(&self, ask: &TrackerRequest<'_>, error: &serde_json::Error) -> TrackerFailure {
         let is_too_long = error.io_error_kind() == Some(io::ErrorKind::FileTooLarge);
         if (error.is_io() || error.is_eof()) && !is_too_long {
@@ -390,7 +390,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Elements<'_, T> {
             *self.handed = at;
             if !(self.each)(element) {
                 *self.is_enough = true;
-                return Err(A::Error::custom("nobody reads on"));
+                return Err(A::Error::custom("the reader has enough"));
             }
         }
         Ok(())

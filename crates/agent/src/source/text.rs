@@ -1,4 +1,4 @@
-//! Words of strangers: bounded as they are read, and never more than words.
+//! Text from trackers: bounded as it is read, and never treated as instructions.
 //!
 //! Whatever stands in an issue is data. A text that is longer than anyone reads is cut, and says so; a title is one line.
 

@@ -78,7 +78,7 @@ fn orders_that_contradict_themselves_are_refused() {
         (json!({ "path": "gone", "old": "a", "new": "b" }), "is not there"),
         (json!({ "path": "dir", "content": "x" }), "is a folder"),
         (json!({ "path": ".", "content": "x" }), "is a folder"),
-        (json!({ "path": "a/b", "content": "x" }), "is no folder"),
+        (json!({ "path": "a/b", "content": "x" }), "is not a folder"),
     ] {
         let why = bench.wrong("edit", &order);
         assert!(why.contains(words), "{order}: {why}");

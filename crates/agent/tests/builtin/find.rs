@@ -28,7 +28,7 @@ fn a_list_leaves_out_what_is_ignored_unless_all_is_asked_for() {
     for name in [".git/config", "target/out", "src/drop.log", "src/深い/下/"] {
         assert!(all.contains(name), "{name} in {all}");
     }
-    assert!(bench.wrong("list", &json!({ "path": "src/main.rs" })).contains("is no folder"));
+    assert!(bench.wrong("list", &json!({ "path": "src/main.rs" })).contains("is not a folder"));
     std::fs::create_dir(bench.work().join("void")).unwrap();
     assert!(bench.well("list", &json!({ "path": "void" })).contains("is empty"));
 }

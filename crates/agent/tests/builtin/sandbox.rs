@@ -64,7 +64,7 @@ fn a_command_writes_nothing_outside() {
 }
 
 #[test]
-fn a_command_neither_signals_nor_looks_into_whoever_started_it() {
+fn a_command_neither_signals_nor_inspects_the_process_that_started_it() {
     let mut bench = bench();
     let us = std::process::id();
     fails(&mut bench, &format!("kill -KILL {us}"));

@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// Calls of a playbook's own are no turns; a loop of them alone has no end that this test would wait for.
+/// Calls of a playbook's own are not turns; a loop of them alone has no end that this test would wait for.
 fn has_llm_in_every_loop(nodes: &[Value]) -> bool {
     nodes.iter().all(|node| node["tool"].is_null())
 }

@@ -88,7 +88,7 @@ fn a_node_that_is_wrong_is_named_with_what_to_write() {
         ),
         (
             json!({"id": "a", "type": "branch", "cases": [{"if": {"var": "n", "matches": "("}, "next": "z"}], "else": "z"}),
-            "case 1: \"matches\" is no regex",
+            "case 1: \"matches\" is not a regex",
         ),
         (
             json!({"id": "a", "type": "branch", "cases": [{"if": {"var": "n", "eq": 1}}], "else": "z"}),

@@ -50,7 +50,7 @@ fn a_task_is_told_worked_on_and_its_summary_reaches_the_tracker() {
 }
 
 #[test]
-fn whoever_follows_one_that_was_killed_goes_on_where_the_journal_ends() {
+fn a_worker_that_follows_a_killed_one_goes_on_where_the_journal_ends() {
     let world = World::new();
     let id = world.queue("s1");
     let taken = world.take();
@@ -156,7 +156,7 @@ fn a_task_that_is_taken_out_of_the_queue_stops() {
 }
 
 #[test]
-fn an_issue_that_nobody_of_us_is_assigned_to_any_more_stops() {
+fn an_issue_that_is_assigned_to_none_of_us_any_more_stops() {
     let mut world = World::new();
     let id = world.queue("s1");
     let board = Arc::clone(&world.board);

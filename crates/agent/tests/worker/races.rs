@@ -108,7 +108,7 @@ struct Panicking;
 
 impl JobRunner for Panicking {
     fn run(&self, _taken: &TakenJob, _leash: &ChildHandle, _tell: &(dyn Fn(TaskProgress) + Sync)) -> JobExit {
-        std::panic::resume_unwind(Box::new("a fault of ours"))
+        std::panic::resume_unwind(Box::new("an internal fault"))
     }
 
     fn give_up(&self, _taken: &TakenJob, _why: &str, _tell: &(dyn Fn(TaskProgress) + Sync)) {

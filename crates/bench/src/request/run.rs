@@ -89,7 +89,7 @@ pub(crate) fn run(args: Args) -> Result {
     let thread = engine.open(&id, &ThreadId::root(), OpenMode::Read)?;
     let digest = match thread.record(turned.seq)?.entry {
         Entry::Sent(sent) => sent.digest,
-        _ => return Err(Error::input(format!("entry {} is no request", turned.seq))),
+        _ => return Err(Error::input(format!("entry {} is not a request", turned.seq))),
     };
     tell(&RequestFigures {
         idle: before.rss,

@@ -71,11 +71,11 @@ pub static SETTINGS: &[Setting] = rows! {
     "context_storage.keep_recent_messages" = "5" => MESSAGES, is_harmless: true;
     /// The fewest messages worth a summary.
     "context_storage.min_messages_to_summarize" = "10" => count(1, 1_000_000), is_harmless: true;
-    /// After how many days completed tasks may be cleaned up.
+    /// Days after which `komado admin cleanup` removes completed tasks.
     "context_storage.cleanup_days" = "30" => count(0, 36_500), seed_env: &["CLEANUP_DAYS"];
-    /// The prompt of a summary; {messages} stands for the messages.
+    /// The prompt for a summary; {messages} is replaced with the messages.
     "context_storage.summary_prompt" = SUMMARY_PROMPT => SettingKind::Text;
-    /// The rule by which a window is kept; the settings below change single numbers of it.
+    /// The budget preset; the settings below change single numbers of it.
     "budget.preset" = "komado" => SettingKind::Choice(PRESETS), is_harmless: true;
     /// Tokens kept free for the answer; unset: 8192, or a fifth of the window where that is less.
     "budget.reserve" => TOKENS, is_harmless: true;
@@ -115,13 +115,13 @@ pub static SETTINGS: &[Setting] = rows! {
     "compaction.provider" => SettingKind::Text;
     /// A program that writes summaries: the request on standard input, the answer on standard output.
     "compaction.command" => SettingKind::Text;
-    /// What a summariser is asked for.
+    /// The instructions for a summary.
     "compaction.summary_prompt" => SettingKind::Text;
-    /// Wishes that are added to what it is asked for.
+    /// Additions to these instructions.
     "compaction.summary_directives" => SettingKind::Lines;
-    /// What it is to carry over word for word.
+    /// What a summary must carry over word for word.
     "compaction.retain_prompt" => SettingKind::Text;
-    /// Wishes that are added to that.
+    /// Additions to that list.
     "compaction.retain_directives" => SettingKind::Lines;
     /// How many of the latest turns stay as they are, in place of budget.keep.
     "compaction.retain_last_turns" => MESSAGES, is_harmless: true;
@@ -133,15 +133,15 @@ pub static SETTINGS: &[Setting] = rows! {
     "retry.tries" = "3" => count(1, 100), is_harmless: true;
     /// Seconds before the second try; it doubles from there.
     "retry.delay_seconds" = "2" => count(0, 3_600), seed_env: &["RETRY_DELAY_SECONDS"], is_harmless: true;
-    /// Where the history lives; file: is context_storage.base_dir.
+    /// Where sessions are kept; file: means context_storage.base_dir.
     "store.url" = "file:" => SettingKind::Url(STORES), seed_env: &["MEMORY_BACKEND", "REDIS_URL", "DB_URL"];
     /// Seconds that a call of a store on a server may take, connecting included.
     "store.patience_seconds" = "10" => count(1, 600);
     /// How many connections this process opens to it at the most.
     "store.connections" = "16" => count(1, 10_000);
-    /// Seconds without a sign of life after which another process may take a session over.
+    /// Seconds without a heartbeat after which another process may take a session over.
     "store.lease_seconds" = "6" => count(1, 3_600);
-    /// Days that Redis keeps a session after it was last used; 0: for ever. Other stores keep what they have.
+    /// Days that Redis keeps a session after its last use; 0: for ever. Other stores keep sessions until they are removed.
     "store.ttl_days" = "7" => count(0, 36_500);
     /// Whether child threads may be started.
     "threads.enabled" = "true" => SettingKind::Bool, is_harmless: true;
@@ -161,7 +161,7 @@ pub static SETTINGS: &[Setting] = rows! {
     "personas.<persona>.stelis_config.max_depth" => DEPTH, is_harmless: true;
     /// How many turns a session keeps in view; unset: as many as fit.
     "session.max_history" => count(1, 1_000_000), seed_env: &["MAX_SESSION_HISTORY"], is_harmless: true;
-    /// In whose name messages are written.
+    /// The user that messages are written for.
     "session.user" => SettingKind::Text, short: Some("user");
     /// The tokeniser that counts.
     "session.meter" = "o200k" => SettingKind::Choice(METERS), is_harmless: true;
@@ -169,27 +169,27 @@ pub static SETTINGS: &[Setting] = rows! {
     // The server, its traces, and model providers.
     /// Where `komado serve` listens; beyond this machine only with keys.
     "server.listen" = "127.0.0.1:4141" => SettingKind::Text;
-    /// The provider that is asked where neither path nor model name one; unset: as is found.
+    /// The provider to ask when neither the path nor the model names one; unset: as is found.
     "server.upstream" => SettingKind::Text;
-    /// What happens to a request when something of ours fails: it goes through untouched, or is refused.
+    /// When Komado itself fails: pass the request on unchanged, or stop it.
     "server.on_fault" = "pass" => SettingKind::Choice(ON_FAULT);
-    /// Whether the model is offered the tools that lead back to what left its window.
+    /// Whether the model gets tools that read what is hidden from its view.
     "server.recall" = "when_needed" => SettingKind::Choice(RECALL);
     /// Whether other paths under /v1 (embeddings, files) go to the provider as they come.
     "server.forward_other" = "true" => SettingKind::Bool;
-    /// The largest request that is taken, in megabytes.
+    /// The largest request accepted, in megabytes.
     "server.body_limit_mb" = "256" => count(1, 4_095);
-    /// How many requests are under way at once; one more is told to come again.
+    /// How many requests may run at once; further ones are told to retry.
     "server.concurrency" = "512" => count(1, 100_000);
-    /// Requests a second of one key, or of one address where there are no keys; 0: as many as come.
+    /// Requests per second for one key, or for one address where there are no keys; 0: no limit.
     "server.rate" = "0" => count(0, 1_000_000);
     /// Seconds to wait for a client's headers, and for each next piece of its request.
     "server.timeout_seconds" = "60" => count(1, 86_400);
-    /// Seconds that answers under way may still take when the server is to stop.
+    /// Seconds that running answers may still take when the server stops.
     "server.grace_seconds" = "20" => count(0, 86_400);
-    /// Where traces go (OTLP over HTTP); unset: nowhere.
+    /// The endpoint for traces (OTLP over HTTP); unset: no traces.
     "telemetry.otlp_endpoint" => HTTP, seed_env: &["OTEL_EXPORTER_OTLP_ENDPOINT"];
-    /// The name under which they are found there.
+    /// The service name of the traces.
     "telemetry.service_name" = "komado" => SettingKind::Text, seed_env: &["OTEL_SERVICE_NAME"];
     /// Headers for them, as NAME=VALUE, with commas between; shown nowhere.
     "telemetry.headers" => SettingKind::Secret, seed_env: &["OTEL_EXPORTER_OTLP_HEADERS"];
@@ -205,13 +205,13 @@ pub static SETTINGS: &[Setting] = rows! {
     "llm.<provider>.threshold" => SettingKind::Percent;
     /// The provider's key; shown nowhere, and never taken from a flag.
     "llm.<provider>.api_key" => SettingKind::Secret;
-    /// A file that holds the key; nobody else should be able to read it.
+    /// A file that holds the key; only its owner should be able to read it.
     "llm.<provider>.api_key_file" => SettingKind::Path;
     /// Where the provider listens.
     "llm.<provider>.base_url" => HTTP;
-    /// How it speaks; unset: as is known of the provider, else openai.
+    /// The dialect of its API; unset: the known one of the provider, else openai.
     "llm.<provider>.dialect" => SettingKind::Choice(DIALECTS);
-    /// The longest answer, in tokens; unset: as long as the provider lets it be.
+    /// The longest answer, in tokens; unset: the provider's own limit.
     "llm.<provider>.max_tokens" => count(1, 1_000_000_000);
     /// Seconds to wait for the first word of an answer, and for each next one; unset: 600 and 300.
     "llm.<provider>.timeout_seconds" => count(1, 86_400);
@@ -219,19 +219,19 @@ pub static SETTINGS: &[Setting] = rows! {
     // Tasks: who takes them, how much they may take, what they work with, and where they come from.
     /// How many tasks a worker works on at once, each in a process of its own.
     "work.concurrency" = "1" => count(1, 1000);
-    /// How often a task is tried before it is laid aside.
+    /// How often a task is tried before it is given up.
     "work.tries" = "3" => count(1, 100);
-    /// Seconds without a sign of life after which another worker may take a task.
+    /// Seconds without a heartbeat after which another worker may take a task.
     "work.hidden_seconds" = "30" => SECONDS;
     /// Seconds before a task is tried again; it doubles from there.
     "work.pause_seconds" = "30" => count(0, 86_400);
-    /// Seconds that tasks under way may take to come to rest when their worker is to end.
+    /// Seconds that running tasks may take to stop when their worker ends.
     "work.grace_seconds" = "20" => count(0, 86_400);
     /// Seconds between two looks at a running task's tracker.
     "work.poll_seconds" = "30" => SECONDS;
-    /// What the model is told first; unset: the built-in words.
+    /// The system prompt; unset: the built-in one.
     "agent.system_prompt" => SettingKind::Text;
-    /// A file of rules that stand after it; unset: AGENTS.md in the working folder, when it is there.
+    /// A file of rules added to it; unset: AGENTS.md in the working folder, if there is one.
     "agent.rules_file" => SettingKind::Path;
     /// The playbook that a task follows; unset: the built-in one.
     "agent.playbook" => SettingKind::Path;
@@ -245,7 +245,7 @@ pub static SETTINGS: &[Setting] = rows! {
     "agent.max_errors" = "8" => count(1, 1_000_000);
     /// The built-in tools that are offered.
     "tools.enabled" => SettingKind::Lines, default: Some(builtin::ENABLED);
-    /// Commands that the shell may run; *: any.
+    /// Commands that the shell tool may run; *: any.
     "tools.allow" => SettingKind::Lines, default: Some(builtin::ALLOW);
     /// The folder in which each task gets one of its own; unset: work beside the sessions.
     "tools.work_dir" => SettingKind::Path;
@@ -267,7 +267,7 @@ pub static SETTINGS: &[Setting] = rows! {
     "tools.max_disk_mb" = "20480" => LIMIT;
     /// A command line that is run in a new working folder before anything else.
     "tools.prepare" => SettingKind::Text;
-    /// The program that is spoken to over its standard input and output; without args a whole command line.
+    /// The program of an MCP server over stdio; without args a whole command line.
     "mcp_servers.<server>.command" => SettingKind::Text;
     /// Its arguments. {folder}: the working folder of the task.
     "mcp_servers.<server>.args" => SettingKind::Lines;
@@ -279,23 +279,23 @@ pub static SETTINGS: &[Setting] = rows! {
     "mcp_servers.<server>.sandbox" => SettingKind::Choice(SANDBOX);
     /// Hosts that it may reach; unset: those of commands (tools.network).
     "mcp_servers.<server>.network" => SettingKind::Hosts;
-    /// The address of a server that is not started here (streamable HTTP).
+    /// The URL of a remote MCP server (streamable HTTP).
     "mcp_servers.<server>.url" => HTTP;
     /// Headers of each request to it; shown nowhere.
     "mcp_servers.<server>.headers" => SettingKind::Pairs(&[':', '=']);
-    /// The only tools of it that are offered; unset: all.
+    /// The tools of it that are offered; unset: all.
     "mcp_servers.<server>.tools" => SettingKind::Lines;
     /// Seconds that a call may take; unset: 60.
     "mcp_servers.<server>.timeout_seconds" => SECONDS;
     /// Seconds that it may take to start and to say what it has; unset: 30.
     "mcp_servers.<server>.start_seconds" => SECONDS;
-    /// Where the API of GitHub is.
+    /// The URL of GitHub's API.
     "github.base_url" = "https://api.github.com" => HTTP;
-    /// The key for GitHub; shown nowhere.
+    /// The token for GitHub; never shown.
     "github.token" => SettingKind::Secret, seed_env: &["GITHUB_TOKEN"];
     /// Repositories (owner/name) whose issues become tasks; unset: none.
     "github.repos" => SettingKind::Lines;
-    /// Whose assignment makes an issue a task; unset: anybody's.
+    /// The user whose assignment makes an issue a task; unset: any user.
     "github.user" => SettingKind::Text;
     /// The label that makes an issue a task.
     "github.label" = "coding agent" => SettingKind::Text;
@@ -307,15 +307,15 @@ pub static SETTINGS: &[Setting] = rows! {
     "github.label_failed" = "coding agent failed" => SettingKind::Text;
     /// The label while it is paused.
     "github.label_paused" = "coding agent paused" => SettingKind::Text;
-    /// The most seconds to wait when GitHub says that it was asked too often.
+    /// The longest wait, in seconds, when GitHub limits the rate.
     "github.patience_seconds" = "300" => count(0, 86_400);
-    /// Where the API of GitLab is.
+    /// The URL of GitLab's API.
     "gitlab.base_url" = "https://gitlab.com/api/v4" => HTTP;
-    /// The key for GitLab; shown nowhere.
+    /// The token for GitLab; never shown.
     "gitlab.token" => SettingKind::Secret, seed_env: &["GITLAB_TOKEN"];
     /// Projects (group/name) whose issues become tasks; unset: none.
     "gitlab.projects" => SettingKind::Lines;
-    /// Whose assignment makes an issue a task; unset: anybody's.
+    /// The user whose assignment makes an issue a task; unset: any user.
     "gitlab.user" => SettingKind::Text;
     /// The label that makes an issue a task.
     "gitlab.label" = "coding agent" => SettingKind::Text;
@@ -327,6 +327,6 @@ pub static SETTINGS: &[Setting] = rows! {
     "gitlab.label_failed" = "coding agent failed" => SettingKind::Text;
     /// The label while it is paused.
     "gitlab.label_paused" = "coding agent paused" => SettingKind::Text;
-    /// The most seconds to wait when GitLab says that it was asked too often.
+    /// The longest wait, in seconds, when GitLab limits the rate.
     "gitlab.patience_seconds" = "300" => count(0, 86_400);
 };

@@ -5,7 +5,7 @@ use super::{World, line, row};
 const KEY: &str = "context_storage.cleanup_days";
 
 #[test]
-fn nobody_spoke_so_the_defaults_hold() {
+fn without_any_setting_the_defaults_hold() {
     let world = World::new();
     let config = world.load();
     assert!(config.enabled);

@@ -80,7 +80,7 @@ fn a_server_that_cannot_be_reached_as_it_is_written_is_named_with_its_place() {
     assert!(error.starts_with("env KOMADO_MCP_SERVERS_A_TOOLS: mcp_servers.a has neither"), "{error}");
     assert!(
         World::new().flag("mcp_servers.a.command", "").load().agent.servers.is_empty(),
-        "unset is no server"
+        "unset is not a server"
     );
     let off = World::with_file("mcp_servers: {a: {command: '${GONE:-}'}}\n").load().agent.servers;
     assert!(off.is_empty(), "one that is switched off is none");

@@ -27,7 +27,7 @@ fn the_session_is_trusted_over_its_persona_and_the_persona_over_the_settings() {
 }
 
 #[test]
-fn whoever_turned_threads_off_is_named_and_a_nearer_word_turns_them_on() {
+fn the_setting_that_turned_threads_off_is_named_and_a_nearer_one_turns_them_on() {
     let config = World::with_file(
         "threads: {enabled: false}\npersonas: {a: {stelis_config: {enabled: true}}, b: {stelis_config: {enabled: false}}}\n",
     )

@@ -179,10 +179,10 @@ impl Fact {
 
 // Findings of one kind, each once, in bounded memory.
 //
-// When the shelf is over-full the least important findings go. It refuses to depend on anything but what was put
-// on it and in which order, so the same span always leaves the same shelf.
+// When the list is over-full the least important findings go. It refuses to depend on anything but what was put
+// into it and in which order, so the same span always leaves the same list.
 
-/// A shelf for `ROOM` findings; it may hold twice as many between two clearings.
+/// A list for `ROOM` findings; it may hold twice as many between two clearings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FactTable<const ROOM: usize> {
     facts: BTreeMap<String, Fact>,

@@ -5,7 +5,7 @@
 //! or says which of them another summary left out. The same span always gives the same text.
 //!
 //! It refuses to invent: a line is something that stood in the span. It refuses to grow: a span of a million messages
-//! leaves as many findings as its shelves have room for.
+//! leaves as many findings as its lists have room for.
 
 mod audit;
 mod fact;
@@ -38,7 +38,7 @@ const PROSE: usize = 24_000;
 pub struct Digest {
     meter: Meter,
     gathered: Gathered,
-    /// Earlier summaries that are no digests of ours, oldest first, each with the entry it was met at.
+    /// Earlier summaries that are not digests of ours, oldest first, each with the entry it was met at.
     earlier: Vec<Fact>,
     span: Option<Span>,
     messages: u64,
@@ -183,7 +183,7 @@ impl Digest {
             .collect()
     }
 
-    /// Puts a finding of an earlier digest back on its shelf.
+    /// Puts a finding of an earlier digest back into its list.
     fn recall(&mut self, section: DigestSection, fact: Fact) {
         let found = &mut self.gathered;
         let key = fact.text.clone();

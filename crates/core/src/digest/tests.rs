@@ -159,7 +159,7 @@ fn an_error_whose_command_later_passes_is_marked_resolved() {
 }
 
 #[test]
-fn a_call_is_open_only_until_somebody_speaks_again() {
+fn a_call_is_open_only_until_the_next_message() {
     let mut messages = vec![user("Go"), call("c1", "bash", r#"{"command":"make"}"#)];
     assert!(digest_of(&messages).facts().iter().any(|fact| fact.kind == FactKind::OpenCall));
     messages.push(user("Never mind."));

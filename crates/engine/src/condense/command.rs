@@ -106,7 +106,7 @@ fn tell(child: &mut Child, request: &SummaryRequest) {
     let system = request.system.as_deref().map(|system| format!("{system}\n\n")).unwrap_or_default();
     let text = format!("{system}{}\n", request.text);
     thread::spawn(move || {
-        // A program that does not want to read any more is no failure; how it ends is.
+        // A program that does not want to read any more is not a failure; how it ends is.
         let _ = input.write_all(text.as_bytes());
     });
 }

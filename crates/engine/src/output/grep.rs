@@ -4,7 +4,7 @@
 //! memory: what matches within 16 KiB is found wherever it stands, and `^` and `$` are the ends of the line and of
 //! nothing else. A match longer than that may be missed, or be found shorter than it is.
 //!
-//! A line that is too long to be shown is shown around each match. The break of a line, `\n` or `\r\n`, is no part of it.
+//! A line that is too long to be shown is shown around each match. The break of a line, `\n` or `\r\n`, is not part of it.
 
 use super::read::{DrawnLine, LineScan, LineStop};
 use super::{Error, OutputReading, Result};

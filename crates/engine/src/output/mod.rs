@@ -211,7 +211,7 @@ pub enum Error {
     Io(#[from] std::io::Error),
 }
 
-// The door by which a long output comes in: one pass over its bytes, never all of them in memory.
+// How a long output is taken in: one pass over its bytes, never all of them in memory.
 //
 // What fits is a message like any other. What does not fit goes to a blob while it is read, and the message holds the
 // view of it. The journal is asked first whether it would take the message at all, so that a refusal does not cost a
@@ -278,7 +278,7 @@ impl<R: Read> Read for Tee<R> {
     }
 }
 
-// The three tools that let a model read on, as a provider takes them, and the door by which their calls come in.
+// The three tools that let a model read on, as a provider takes them, and the function that answers their calls.
 //
 // The definitions are one constant text: a request that offers them stays the same from turn to turn. A call is read
 // generously, because models write numbers as strings and add fields of their own; what cannot be meant is refused in

@@ -1,4 +1,4 @@
-//! Brings a session's shelf up to its journals: only what is new is read, one entry at a time.
+//! Brings a session's search index up to its journals: only what is new is read, one entry at a time.
 //!
 //! Any number of readers may do so at once, also while someone writes: each filling says what it comes after, and who
 //! was slower begins again with what the other did. An output that a message names is read as a stream, a passage at
@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::io::Read;
 
-/// Bytes of text that are put on a shelf at once.
+/// Bytes of text that are written to an index at once.
 const BATCH: usize = 2 << 20;
 /// Bytes of an output that are read at once.
 const PIECE: usize = 64 << 10;
@@ -41,7 +41,7 @@ impl Engine {
         self.shelf(id, each).map(|_| ())
     }
 
-    /// The shelf of a session, up to date.
+    /// The search index of a session, up to date.
     pub(super) fn shelf(
         &self,
         id: &SessionId,
@@ -49,7 +49,7 @@ impl Engine {
     ) -> Result<Box<dyn SearchIndex>> {
         let (mut broken, mut refused) = (false, 0);
         for _ in 0..TRIES {
-            // The shelf is opened before the journals: once cleared it takes nothing from who opened it earlier, and
+            // The index is opened before the journals: once cleared it takes nothing from who opened it earlier, and
             // who opens it then reads journals from which the secret is gone.
             let mut shelf = self.store().search_index(id)?;
             match self.catch_up(id, &mut *shelf, each) {
@@ -80,7 +80,7 @@ impl Engine {
             let mark = shelf.upto(&header.thread)?;
             let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             if mark.seq > journal.last() {
-                // The journal is not the one that the shelf was filled from.
+                // The journal is not the one that the index was filled from.
                 shelf.clear()?;
                 return Err(StoreError::Moved { expected: mark.seq, found: journal.last() }.into());
             }
@@ -152,7 +152,7 @@ fn push_new(names: &mut Vec<String>, name: String) {
     }
 }
 
-/// Fills a shelf with one thread.
+/// Fills an index from one thread.
 struct Filler<'a> {
     engine: &'a Engine,
     id: &'a SessionId,
@@ -172,7 +172,7 @@ impl Filler<'_> {
         }
         let Record { timestamp, entry, .. } = EntrySource::record(journal, seq)?;
         let Some(message) = said_by(entry) else { return Ok(()) };
-        // What is told between a call and its result is no part of their unit.
+        // What is told between a call and its result is not part of their unit.
         let about = is_message.then(|| unit.about(journal, seq, &message)).transpose()?;
         let (tools, files) = about.unwrap_or_default();
         let sheet = IndexedEntry { seq, role: message.role, tools, files, timestamp, docs: Vec::new() };
@@ -190,7 +190,7 @@ impl Filler<'_> {
         Ok(())
     }
 
-    /// Passages of this entry that are on the shelf already.
+    /// Passages of this entry that are in the index already.
     fn skip(&self, seq: Seq) -> u32 {
         if self.mark.seq + 1 == seq { self.mark.part } else { 0 }
     }
@@ -222,7 +222,7 @@ impl Filler<'_> {
         Ok(())
     }
 
-    /// Puts what there is on the shelf in the middle of an entry.
+    /// Writes what there is to the index in the middle of an entry.
     fn flush_within(&mut self, pages: &mut Pages) -> Result<()> {
         let docs = std::mem::take(&mut pages.sheet.docs);
         if docs.is_empty() {
@@ -252,7 +252,7 @@ fn next_char(bytes: &[u8]) -> usize {
 /// The passages of one entry, as they are cut.
 struct Pages {
     sheet: IndexedEntry,
-    /// So many of them are on the shelf already.
+    /// So many of them are in the index already.
     skip: u32,
     part: u32,
 }

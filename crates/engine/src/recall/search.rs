@@ -47,7 +47,7 @@ struct Candidate {
     score: f32,
 }
 
-/// Shelves of the sessions searched; the last one used stays open.
+/// Indexes of the sessions searched; the last one used stays open.
 struct Shelves<'e> {
     engine: &'e Engine,
     open: Option<(SessionId, Box<dyn SearchIndex>)>,
@@ -350,7 +350,7 @@ impl<'e> PassageReader<'e> {
         if self.open.len() >= MOST && !self.open.contains_key(&key) {
             self.open.clear();
         }
-        // Others may have put entries on the shelf that came after the journal was opened here.
+        // Others may have put entries into the index that came after the journal was opened here.
         if self.open.get(&key).is_none_or(|journal| journal.last() < seq) {
             self.open.insert(key.clone(), self.engine.store().open(session, thread, OpenMode::Read)?);
         }
@@ -381,7 +381,7 @@ impl<'e> PassageReader<'e> {
 
 // Looking for something as it stands: a phrase, or a regular expression.
 //
-// Entries are read one at a time, the last first, until enough were found. Of a phrase the shelf may know terms that
+// Entries are read one at a time, the last first, until enough were found. Of a phrase the index may know terms that
 // must be there; entries without them are passed over unread. An output is read in pieces that overlap, so a match
 // longer than a few kilobytes may be missed in it.
 

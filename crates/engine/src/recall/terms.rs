@@ -6,8 +6,8 @@
 //! so that one, two or more characters are found wherever they stand, without a dictionary that would not know the
 //! name that was made up yesterday.
 //!
-//! The same text always gives the same terms: they are kept on shelves. Change anything here, and raise the version
-//! of the shelf.
+//! The same text always gives the same terms: they are kept in indexes. Change anything here, and raise the version
+//! of the index.
 
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;

@@ -531,7 +531,7 @@ impl SessionRequest<'_> {
                     batch.say(message, None)?;
                     groups.push(0, 1);
                 }
-                // What follows on something that only the server knows is no beginning of anything.
+                // What follows on something that only the server knows is not a beginning of anything.
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
                 let groups = std::mem::take(&mut groups.0);

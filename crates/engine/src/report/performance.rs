@@ -303,7 +303,7 @@ impl PerformanceCounts {
     }
 
     fn lose(&mut self, seen: &SeenEntry<'_>, reply: &Reply) {
-        // What was asked for a summary or a chronicle in vain is no request of the conversation.
+        // What was asked for a summary or a chronicle in vain is not a request of the conversation.
         if matches!(reply.finish.as_str(), "declined" | "untold") {
             return;
         }

@@ -28,7 +28,7 @@ pub struct Range {
 pub enum BadRange {
     /// Not a time.
     #[error(
-        "{what} {given:?} is no date; write 2026-11-01, 2026-11-01T10:30:00Z, today, yesterday, or 12h, 7d, 4w ago"
+        "{what} {given:?} is not a date; write 2026-11-01, 2026-11-01T10:30:00Z, today, yesterday, or 12h, 7d, 4w ago"
     )]
     Date {
         /// Which end of the range.
@@ -260,12 +260,12 @@ mod tests {
         let told = |from: &str, to: &str, offset: &str| {
             Range::read(Some(from), Some(to), Some(offset), NOW).unwrap_err().to_string()
         };
-        assert!(told("soon", "today", "Z").contains("\"soon\" is no date"));
+        assert!(told("soon", "today", "Z").contains("\"soon\" is not a date"));
         assert!(told("2026-13-01", "today", "Z").contains("2026-13-01"));
         assert!(told("-7d", "today", "Z").contains("-7d"));
         assert!(told("7時", "today", "Z").contains("7時"));
         for far in ["99999999d", "99999999w", "2147483647d", "2147483647w", "2147483647h"] {
-            assert!(told(far, "today", "Z").contains(&format!("{far:?} is no date")), "{far}");
+            assert!(told(far, "today", "Z").contains(&format!("{far:?} is not a date")), "{far}");
         }
         assert!(told("today", "yesterday", "Z").contains("begin before the end"));
         assert!(told("today", "today", "Z").contains("begin before the end"));

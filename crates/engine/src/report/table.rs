@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_exact_and_rows_bounded_whoever_comes() {
+    fn sums_are_exact_and_rows_bounded_for_any_users() {
         let mut table: TopTable<u64> = TopTable::new(100);
         for n in 0..50_000u64 {
             *table.row(&format!("利用者{n}")) += 1;

@@ -159,7 +159,7 @@ impl Engine {
     }
 }
 
-/// `None` where a thread is passed over: someone has it open, or it cannot be read. That is no reason to stop looking after
+/// `None` where a thread is passed over: someone has it open, or it cannot be read. That is not a reason to stop looking after
 /// the others.
 pub(super) fn unless_passed_over<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
@@ -169,7 +169,7 @@ pub(super) fn unless_passed_over<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// True for what is no reason to stop looking after the others: someone has the thread open, or it cannot be read.
+/// True for what is not a reason to stop looking after the others: someone has the thread open, or it cannot be read.
 pub(super) fn is_passed_over(error: &Error) -> bool {
     let Error::Store(error) = error else { return false };
     matches!(

@@ -411,7 +411,7 @@ impl Thread<'_> {
 // is put right when the session is next opened for writing.
 
 /// Why a thread ended whose end was not told.
-const DROPPED: &str = "nobody ended it: the work broke off";
+const DROPPED: &str = "the work broke off before its end";
 
 /// A spawned thread that ends with its holder.
 pub struct Child<'e> {
@@ -425,7 +425,7 @@ impl<'e> Child<'e> {
         Self { thread, is_held: true }
     }
 
-    /// Ends the thread and tells its parent. A handle on another thread is no reason not to end it: the parent is then told
+    /// Ends the thread and tells its parent. A handle on another thread is not a reason not to end it: the parent is then told
     /// when it is next at work. Words for its parent that are none are no reason either: the digest tells in their place,
     /// and why is said in [`Finished::declined`].
     pub fn end(mut self, parent: &mut Thread<'_>, mut finish: Finish<'_>) -> Result<Finished> {
@@ -502,7 +502,7 @@ impl Drop for Child<'_> {
 // The life of a child that has no handle: ended, paused, resumed, told again, by name.
 //
 // Each verb opens the child, does its work there, and lets the parent look after its anchor. A parent that someone else
-// writes is told later; that is no failure.
+// writes is told later; that is not a failure.
 
 /// How a thread goes on.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -119,7 +119,7 @@ impl BlobReader for Named {
 pub(crate) fn edit(thread: &Thread<'_>, seq: Seq) -> Edit {
     match thread.record(seq).unwrap().entry {
         Entry::Edit(edit) => edit,
-        other => panic!("@{seq} is no edit: {other:?}"),
+        other => panic!("@{seq} is not an edit: {other:?}"),
     }
 }
 
@@ -127,6 +127,6 @@ pub(crate) fn edit(thread: &Thread<'_>, seq: Seq) -> Edit {
 pub(crate) fn said(thread: &Thread<'_>, seq: Seq) -> String {
     match thread.record(seq).unwrap().entry {
         Entry::Message(message, _) => message.words(),
-        other => panic!("@{seq} is no message: {other:?}"),
+        other => panic!("@{seq} is not a message: {other:?}"),
     }
 }

@@ -76,7 +76,7 @@ fn no_request_ever_has_a_result_without_its_call_or_a_call_without_its_result() 
     }
 }
 
-/// Bar 13, at the gate: a cut through a call and its result is no edit.
+/// Bar 13, at the gate: a cut through a call and its result is not an edit.
 #[test]
 fn an_edit_that_would_part_a_call_from_its_result_is_refused() {
     everywhere(|room| {

@@ -152,7 +152,7 @@ const fn decision(
 
 pub(crate) const DECISIONS: [Decision; 6] = [
     decision("DE-01", (60_000, 0), (50.0, None), 50.0, true),
-    // Without summaries the percentage is no reason, and 60,000 are just what fits.
+    // Without summaries the percentage is not a reason, and 60,000 are just what fits.
     Decision { auto: false, ..decision("DE-03", (60_000, 0), (50.0, None), 50.0, false) },
     // The last message counts.
     decision("DE-05", (49_000, 2_000), (50.0, None), 50.0, true),

@@ -213,7 +213,7 @@ fn a_child_whose_guard_could_not_end_it_is_broken_off_by_its_parent_at_work() {
         (calls, text)
     };
     let (calls, text) = spawn_and_drop(0);
-    assert!(text.contains("nobody ended it"), "{text}");
+    assert!(text.contains("the work broke off"), "{text}");
     let (_, text) = spawn_and_drop(calls + 1);
     assert!(text.contains("the process that held it ended"), "{text}");
 }

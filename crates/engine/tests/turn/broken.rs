@@ -68,7 +68,7 @@ fn cut_after(talk: &Talk, thread: &mut komado_engine::Thread<'_>, cut: u64) -> b
             let last = thread.record(thread.last()).unwrap().entry;
             let Entry::Lost(reply) = last else { panic!("after {cut} bytes: {error}: {last:?}") };
             assert_eq!(reply.finish, "lost", "{cut}: {error}");
-            assert_eq!(journaled(thread).len(), before, "half an answer is no message");
+            assert_eq!(journaled(thread).len(), before, "half an answer is not a message");
             let heard = reply.heard.unwrap_or_default();
             assert!(heard.contains(&told.said), "{cut}: {heard:?} lacks {:?}", told.said);
             false

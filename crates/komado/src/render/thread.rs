@@ -116,7 +116,7 @@ impl Render for Resumed {
 impl Render for TellResult {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("@{} told {}", self.seq, self.to))?;
-        say(format!("{} hears it before its next request; what was told cannot be taken back", self.to));
+        say(format!("{} gets the message before its next request; it cannot be taken back", self.to));
         say(format!("next: komado ask {} \"…\"", address(&self.session, &self.to)));
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Render for ThreadTree {
         let heading = format!("{}  {size}", paper.ink(Style::Bold, &self.session));
         paper.line(heading.trim_end())?;
         let columns = below(self, None).map(|one| widest(self, one, 0)).max().unwrap_or(0);
-        // On narrow paper a name takes half of it: what became of the thread is to be read, too.
+        // In a narrow terminal a name takes half of it: what became of the thread is to be read, too.
         let most = NAMES.end.min(paper.width / 2).max(NAMES.start);
         let mut sketch = TreeDrawing { paper, tree: self, columns: columns.clamp(NAMES.start, most) };
         below(self, None).try_for_each(|one| sketch.thread(one, "", "", ""))
@@ -261,7 +261,7 @@ impl TreeDrawing<'_> {
         }
     }
 
-    /// A line below the first one, cut where the paper ends.
+    /// A line below the first one, cut where the terminal ends.
     fn line(&mut self, rest: &str, ink: Style, text: &str) -> OpResult {
         let text = clip(text, self.paper.width.saturating_sub(width(rest)));
         let text = self.paper.ink(ink, &text);

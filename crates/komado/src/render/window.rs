@@ -30,12 +30,12 @@ impl Render for FittedWindow {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         if !self.reverted.is_empty() {
             let edits: Vec<String> = self.reverted.iter().map(|seq| format!("@{seq}")).collect();
-            paper.line(format!("taken back, since there is room again: {}", edits.join(", ")))?;
+            paper.line(format!("reverted, because there is room again: {}", edits.join(", ")))?;
             if !self.dry_run {
                 say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
             }
         }
-        paper.line(format!("{}: {}", self.verdict.rule.name(), self.verdict.numbers()))?;
+        paper.line(format!("{}: {}", self.verdict.rule.words(), self.verdict.numbers()))?;
         self.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
         self.slices.iter().for_each(|cut| say(slices_line(cut)));
         for edit in &self.edits {

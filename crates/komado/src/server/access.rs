@@ -90,10 +90,10 @@ impl ClientAccess {
         match read {
             Ok(keys) if !is_gone => (held.keys, held.wrong) = (keys, None),
             Ok(_) => {
-                tracing::warn!(path = %path.display(), "the keys are gone; those that were there stay good")
+                tracing::warn!(path = %path.display(), "the key file is gone; keys read before stay valid")
             }
             Err(fault) if held.keys.is_empty() => held.wrong = Some(fault.message().to_owned()),
-            Err(fault) => tracing::warn!(why = fault.message(), "the keys that were read before stay good"),
+            Err(fault) => tracing::warn!(why = fault.message(), "keys read before stay valid"),
         }
     }
 
@@ -204,7 +204,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Why a client does not come in.
 ///
 /// Each kind of client is answered in the form it knows: problem+json for the API, and for the gateway the error of the dialect
-/// that is spoken at that path. Refused: words that tell a stranger more than that a key is needed.
+/// that is spoken at that path. Refused: words that tell an outsider more than that a key is needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct NotAdmitted {
     /// The status.

@@ -88,7 +88,7 @@ fn waiting(context: &OperationContext) -> Duration {
 /// How much longer than a lease.
 const LEEWAY: Duration = Duration::from_secs(2);
 
-/// A request at the door.
+/// A request that has arrived.
 struct GatewayRequest {
     gateway: Arc<Gateway>,
     guest: ApiCaller,

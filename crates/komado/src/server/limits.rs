@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_often_is_turned_away_and_nobody_else_is() {
+    fn a_caller_over_its_rate_is_refused_and_others_are_not() {
         let limits = limits(9, 2);
         let peer = |n: u8| Some(SocketAddr::from(([10, 0, 0, n], 1)));
         let guest = ApiCaller::default();

@@ -22,7 +22,7 @@ pub(crate) enum LogFormat {
 /// The variable that sets how much is written.
 const VARIABLE: &str = "KOMADO_LOG";
 
-/// Standard error, which may be a file on a disk that is full: a line that is lost is no reason for a panic.
+/// Standard error, which may be a file on a disk that is full: a line that is lost is not a reason for a panic.
 struct LossyStderr;
 
 impl Write for LossyStderr {
@@ -43,7 +43,7 @@ pub(crate) fn begin(level: Option<&str>, lines: LogFormat, traces: Option<&Trace
     let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "info".to_owned());
     let filter = filter(&text).map_err(|why| {
         OpFault::usage(format!(
-            "--log or {VARIABLE}: {text:?} is no level ({why}); write error, warn, info, debug or trace"
+            "--log or {VARIABLE}: {text:?} is not a level ({why}); write error, warn, info, debug or trace"
         ))
     })?;
     let base = fmt::layer().with_writer(|| LossyStderr).with_target(false);
@@ -54,7 +54,7 @@ pub(crate) fn begin(level: Option<&str>, lines: LogFormat, traces: Option<&Trace
     let ours = filter_fn(|about| about.is_span() && about.target().starts_with("komado"));
     let spans = traces.map(|traces| traces.layer().with_filter(ours));
     let begun = registry().with(written.with_filter(filter)).with(spans).try_init();
-    begun.map_err(|why| OpFault::usage(format!("the log cannot begin: {why}")))
+    begun.map_err(|why| OpFault::usage(format!("the log cannot be set up: {why}")))
 }
 
 /// What is written: a level, or levels by part as `komado=debug`. A word alone is a level: taken for the name of a part, as

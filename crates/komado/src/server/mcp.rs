@@ -2,7 +2,7 @@
 //!
 //! Every tool is an operation: its name, its description and the schema of its arguments are those of the type, so nothing
 //! is decided here a second time. Over HTTP no protocol session is kept: each request brings its own key, and a server that was
-//! started again goes on where it was. What a guest may not see is not there.
+//! started again goes on where it was. What a caller may not see is not there.
 
 mod resource;
 
@@ -73,7 +73,7 @@ impl McpHandler {
         Self { operations, owner: Some(ApiCaller::owner()), named }
     }
 
-    /// For requests that came through the gate, each with its guest.
+    /// For requests that came through the gate, each with its caller.
     pub(crate) fn guarded(operations: OperationContext) -> Self {
         Self { operations, owner: None, named: None }
     }
@@ -251,7 +251,7 @@ fn told(row: &OperationRow, fault: OpFault) -> OpFault {
     match (fault.what_is_missing(), fault.exit()) {
         (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
         (_, FaultKind::Malformed) => {
-            OpFault::input(format!("the arguments of {} cannot be taken: {}", row.name, fault.message()))
+            OpFault::input(format!("invalid arguments for {}: {}", row.name, fault.message()))
         }
         _ => fault,
     }

@@ -39,7 +39,7 @@ enum Kind {
 
 /// Everything that is counted: name, kind, meaning. The one list of names that dashboards and alerts may use.
 const NAMES: &[(&str, Kind, &str)] = &[
-    ("komado_requests_total", Labelled, "Requests, by API, status and how they were placed"),
+    ("komado_requests_total", Labelled, "Requests, by API, status and how their session was found"),
     (
         "komado_request_seconds",
         Histogram,
@@ -57,7 +57,7 @@ const NAMES: &[(&str, Kind, &str)] = &[
     ("komado_upstream_away_total", Labelled, "Providers that could not be reached"),
     ("komado_cut_total", Counter, "Answers that broke off, because the provider or the client went"),
     ("komado_truncated_total", Counter, "Answers to less than was sent, without a word about it"),
-    ("komado_faults_total", Labelled, "Faults of ours; the requests went through untouched, or were stopped"),
+    ("komado_faults_total", Labelled, "Internal faults; the requests were passed on unchanged, or stopped"),
     ("komado_turned_away_total", Labelled, "Requests over a limit"),
     ("komado_in_flight", Gauge, "Exchanges under way"),
     ("komado_process_memory_bytes", Gauge, "Memory of this process (resident)"),
@@ -74,7 +74,7 @@ const NAMES: &[(&str, Kind, &str)] = &[
     ("komado_history_read_errors_total", Counter, "Histories, or parts of them, that could not be read"),
     ("komado_store_seconds", Histogram, "How long a call of the store took"),
     ("komado_store_errors_total", Labelled, "Calls of the store that failed, by call and kind"),
-    ("komado_store_connection_errors_total", Counter, "Calls of the store that found nobody there"),
+    ("komado_store_connection_errors_total", Counter, "Calls that could not reach the store"),
     ("komado_store_busy_total", Counter, "Times that another process held a session"),
     ("komado_leases_lost_total", Counter, "Calls refused because another process had taken the session over"),
     ("komado_store_up", Gauge, "1 while the store answers and takes what is written"),
@@ -203,7 +203,7 @@ impl Metrics {
                 kind = "journal",
                 why = why.as_str(),
                 session,
-                "a fault of ours: not all of it was kept"
+                "an internal fault: not all of it was kept"
             );
         }
         tracing::info!(
@@ -241,7 +241,7 @@ impl Metrics {
         self.count("komado_upstream_away_total", "upstream", upstream.to_owned());
     }
 
-    /// A request was turned away at the door.
+    /// A request was refused because of a limit.
     pub(crate) fn turned_away(&self, why: &'static str) {
         self.count("komado_turned_away_total", "why", why);
     }

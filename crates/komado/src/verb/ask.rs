@@ -30,7 +30,7 @@ pub(crate) struct AskArgs {
     /// The session, or SESSION/THREAD (a new one when left out), and the question; `-` or a pipe for standard input
     #[arg(num_args = 0.., value_names = ["SESSION", "QUESTION"])]
     words: Vec<String>,
-    /// Say nothing new: ask once more after a failure, or after results
+    /// Ask again without a new message, after a failure or after tool results
     #[arg(long)]
     again: bool,
     #[command(flatten)]
@@ -106,7 +106,7 @@ fn read(app: &App, args: &AskArgs) -> OpResult<(Option<Address>, Option<String>)
         }
     };
     if question.trim().is_empty() {
-        return Err(OpFault::usage("nothing is asked: write the question, or pipe it in"));
+        return Err(OpFault::usage("there is no question: write it, or pipe it in"));
     }
     Ok((address, Some(question)))
 }
@@ -180,7 +180,7 @@ impl AnswerPrinter {
         }
     }
 
-    /// Listens for the reader of `paper`; for a program words are not printed as they come.
+    /// Prints for the reader of `paper`; for a program words are not printed as they come.
     pub(crate) fn onto(paper: &CliOutput) -> Self {
         let mut answer = Self::new(UndoForm::Shell);
         answer.paper.json = paper.json;

@@ -31,7 +31,7 @@ pub(crate) struct ModelsArgs {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Put a newer collection over the one that is built in
+    /// Load a newer table of models over the built-in one
     Update {
         /// Lines in our own form, models.dev's api.json, or LiteLLM's model_prices_and_context_window.json
         file: PathBuf,
@@ -101,13 +101,13 @@ pub(crate) struct ModelServerArgs {
     /// The address to listen at; any other than this machine's own lets others in
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// The window in tokens; without end when left out
+    /// The window in tokens; unlimited when left out
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
     /// What to answer, as JSON lines: see docs/model-server.md
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Whose words errors have
+    /// The provider whose error texts are used
     #[arg(long, value_name = "WHO", default_value = "dialect", value_parser = one_of(&ErrorStyle::ALL, ErrorStyle::name))]
     words: ErrorStyle,
     /// How tokens are counted

@@ -20,11 +20,11 @@ use std::path::PathBuf;
 
 verbs! {
     pub(crate) enum PlaybookVerb {
-        /// Say everything that is wrong with playbooks
+        /// Check playbooks and list every problem
         Check(CheckPlaybooks) => check,
         /// Draw a playbook
         Graph(GraphArgs) => graph,
-        /// Follow a playbook here and now, in a new session or where one stopped
+        /// Run a playbook in a new session, or continue one that stopped
         Run(RunPlaybookArgs) => follow,
     }
 }
@@ -39,7 +39,7 @@ fn check(app: &mut App, request: CheckPlaybooks) -> OpResult {
     }
     app.paper.flush()?;
     let all = count(checked.items.len() as u64, "playbook");
-    Err(OpFault::input(format!("{wrong} of {all} cannot be followed")))
+    Err(OpFault::input(format!("{wrong} of {all} have problems")))
 }
 
 #[derive(clap::Args, Debug)]
@@ -84,7 +84,7 @@ fn graph(app: &mut App, args: GraphArgs) -> OpResult {
 pub(crate) struct RunPlaybookArgs {
     /// The playbook
     file: PathBuf,
-    /// What is said first; a session that goes on needs nothing
+    /// The first message; not needed when a session continues
     text: Vec<String>,
     /// A variable: JSON, or else text
     #[arg(long = "var", value_name = "NAME=VALUE")]

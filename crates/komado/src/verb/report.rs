@@ -20,7 +20,7 @@ pub(crate) struct ReportArgs {
     /// Only usage by this
     #[arg(long, value_enum)]
     by: Option<UsageBy>,
-    /// In which form; a file's ending says it too
+    /// The output format; otherwise taken from the file's ending
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
     /// The language of headings
@@ -29,7 +29,7 @@ pub(crate) struct ReportArgs {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Say how far it has come, also where standard error is no terminal
+    /// Show progress even when standard error is not a terminal
     #[arg(long)]
     progress: bool,
 }

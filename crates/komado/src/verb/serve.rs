@@ -28,13 +28,13 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The address to listen at, port 0 for one that is free; beyond this machine only with keys
+    /// The address to listen on; port 0 picks a free one; other machines are served only with keys
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// The provider that is asked where neither path nor model name one
+    /// The provider to ask when neither the path nor the model names one
     #[arg(long, value_name = "NAME")]
     upstream: Option<String>,
-    /// What happens to a request when something of ours fails: `pass` it on untouched, or `stop`
+    /// When Komado itself fails: `pass` the request on unchanged, or `stop` it
     #[arg(long, value_name = "WHAT", value_parser = on_fault)]
     on_fault: Option<OnFault>,
     /// How much to log: error, warn, info, debug or trace
@@ -151,7 +151,7 @@ const SESSION: &str = "KOMADO_SESSION";
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct McpArgs {
-    /// The session that calls are about when they name none, or SESSION/THREAD; KOMADO_SESSION when left out
+    /// The session or SESSION/THREAD used by calls that name none; default: KOMADO_SESSION
     #[arg(long, value_name = "ADDRESS")]
     session: Option<String>,
 }

@@ -14,19 +14,19 @@ verbs! {
     pub(crate) enum TaskVerb {
         /// Put a task into the queue: text, a file, or standard input
         Add(AddTaskArgs) => add,
-        /// Put the issues that wait at GitHub and GitLab into the queue
+        /// Put labelled issues from GitHub and GitLab into the queue
         Fetch(FetchTasksArgs) => fetch,
-        /// List tasks: those in the queue, and those that are worked on or rest
+        /// List tasks that are queued, running or paused
         List(ListTasks),
-        /// Show one task: its words, where it stands, and why
+        /// Show one task: its text, its state, and why
         Show(ShowTask),
-        /// Let a task rest
+        /// Pause a task
         Pause(PauseTask),
-        /// Let a task that rests go on
+        /// Resume a paused task
         Resume(ResumeTask),
-        /// End a task, also one that is worked on; `retry` takes it up again
+        /// Stop a task, also a running one; `retry` starts it again
         Stop(StopTask),
-        /// Take up a task again that failed or was stopped, or that waits to be tried again
+        /// Retry a task that failed, was stopped, or waits for its next try
         Retry(RetryTask),
         /// Take tasks from the queue and work on them
         Work(work::WorkArgs) => work::work,
@@ -35,7 +35,7 @@ verbs! {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct AddTaskArgs {
-    /// What is to be done; `-` for standard input
+    /// What to do; `-` for standard input
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     text: Option<String>,
     /// Tasks from a file: JSON lines, a JSON array, or text (a title, then the rest; --- between tasks)
@@ -50,7 +50,7 @@ pub(crate) struct AddTaskArgs {
     /// The playbook to follow; the settings' when left out
     #[arg(long, value_name = "FILE")]
     playbook: Option<PathBuf>,
-    /// Whose task it is
+    /// The user the task belongs to
     #[arg(long)]
     user: Option<String>,
     /// Its name: of two with the same one only one is in the queue, and the later inherits what the earlier came to
@@ -71,7 +71,7 @@ fn add(app: &mut App, args: AddTaskArgs) -> OpResult {
         _ => read_stdin()?,
     };
     if text.trim().is_empty() {
-        return Err(OpFault::usage("nothing is to be done: write the task, or pipe it in with `-`"));
+        return Err(OpFault::usage("there is no task: write it, or pipe it in with `-`"));
     }
     app.show(AddTask { text, title, key, user, folder, playbook })
 }
@@ -81,7 +81,7 @@ pub(crate) struct FetchTasksArgs {
     /// Only from this tracker
     #[arg(long, value_name = "NAME", value_parser = ["github", "gitlab"])]
     source: Option<String>,
-    /// Fetch again after so many seconds, until stopped
+    /// Fetch again every SECONDS seconds until stopped
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     watch: Option<u64>,
 }

@@ -20,25 +20,25 @@ use std::path::PathBuf;
 
 verbs! {
     pub(crate) enum ThreadVerb {
-        /// End a child thread well, and tell its parent what was done
+        /// Complete a child thread and report the result to its parent
         End(EndThread),
-        /// Break a child thread off, with as much of a chronicle as there is
+        /// Abort a child thread; its parent gets a partial chronicle
         Abort(AbortThread),
-        /// Let a child thread wait
+        /// Pause a child thread
         Pause(PauseThread),
-        /// Let a child thread go on, also days after its end
+        /// Resume a child thread, even days after it ended
         Resume(ResumeThread),
-        /// Draw a session's threads: who has how much of the window, and what became of it
+        /// Show a session's threads as a tree: their shares of the window and their states
         Tree(DrawThreads),
-        /// Share the window out otherwise
+        /// Change how the window is shared among threads
         Balance(BalanceThread),
         /// Start a child thread that outlives this command
         Start(StartThreadArgs) => start,
         /// Give a task to a child thread and wait for the answer: start, ask, end
         Run(RunThreadArgs) => run_task,
-        /// Send words from one thread to another
+        /// Send a message from one thread to another
         Tell(TellArgs) => tell,
-        /// Show what was done in a child thread, or write it anew
+        /// Show a child thread's chronicle, or write a new one
         Chronicle(ChronicleArgs) => chronicle,
     }
 }
@@ -76,7 +76,7 @@ pub(crate) struct RunThreadArgs {
     /// The session, or SESSION/THREAD: the thread it is started from
     #[arg(value_name = "ADDRESS")]
     at: AtThread,
-    /// What is to be done; `-` for standard input
+    /// What to do; `-` for standard input
     #[arg(required = true)]
     task: Vec<String>,
     /// What it is about, for people and for the model; the beginning of the task when left out
@@ -94,7 +94,7 @@ fn run_task(app: &mut App, args: RunThreadArgs) -> OpResult {
     let RunThreadArgs { at, task, label, child, tools, model } = args;
     let task = if task == ["-"] { read_stdin()? } else { task.join(" ") };
     if task.trim().is_empty() {
-        return Err(OpFault::usage("there is nothing to do: write the task, or pipe it in with -"));
+        return Err(OpFault::usage("there is no task: write it, or pipe it in with -"));
     }
     let tools = tools.read()?;
     let interrupt = Interrupt::listen();
@@ -116,9 +116,9 @@ fn run_task(app: &mut App, args: RunThreadArgs) -> OpResult {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct TellArgs {
-    /// Who speaks: the session, or SESSION/THREAD
+    /// The sender: the session, or SESSION/THREAD
     from: AtThread,
-    /// Who is to hear it: a thread of the same session, by name, or SESSION/THREAD
+    /// The receiver: a thread of the same session, by name, or SESSION/THREAD
     to: String,
     /// The words; standard input when left out
     words: Vec<String>,
@@ -141,10 +141,10 @@ pub(crate) struct ChronicleArgs {
     /// The same from a file
     #[arg(long, value_name = "FILE", group = "what")]
     file: Option<PathBuf>,
-    /// Have it told again
+    /// Have it written again
     #[arg(long, group = "what")]
     again: bool,
-    /// Say again what entry SEQ said
+    /// Restore the chronicle of entry SEQ
     #[arg(long, value_name = "SEQ", group = "what")]
     restore: Option<Seq>,
     #[command(flatten)]

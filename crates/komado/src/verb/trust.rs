@@ -28,13 +28,13 @@ const READABLE: usize = 15;
 pub(crate) struct TrustArgs {
     /// A folder with komado.yaml or contexts in it, or one of these two; left out: the working folder
     path: Option<PathBuf>,
-    /// List what was consented to
+    /// List what is trusted
     #[arg(long, conflicts_with_all = ["path", "revoke", "show"])]
     list: bool,
-    /// Show all that is found, and consent to nothing
+    /// Show what was found without trusting it
     #[arg(long, conflicts_with = "revoke")]
     show: bool,
-    /// Take consent back
+    /// Withdraw trust
     #[arg(long)]
     revoke: bool,
 }

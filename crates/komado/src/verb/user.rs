@@ -13,26 +13,26 @@ use std::path::{Path, PathBuf};
 
 verbs! {
     pub(crate) enum UserVerb {
-        /// Open a user's standing session; it is made where it is not there
+        /// Open a user's standing session, or create it
         Session(UserSession),
-        /// List the users there are, by name
+        /// List users by name
         List(ListUsers),
-        /// Show what was said lately over all of a user's sessions, the newest first
+        /// Show a user's latest messages in all sessions, newest first
         Recent(RecentMessages),
         /// Show how a user talks: sessions, models, tools, hours, common words
         Show(ShowUser),
-        /// Export everything of a user, then erase it
+        /// Export all of a user's sessions, then erase them
         Forget(ForgetArgs) => forget,
     }
 }
 
 verbs! {
     pub(crate) enum KeyVerb {
-        /// Make a key and show it, this once
+        /// Create a key and show it once
         Add(AddKey),
         /// List the keys, without their secrets
         List(ListKeys),
-        /// Take a key back: it opens nothing from the next request on
+        /// Revoke a key, from the next request on
         Revoke(RevokeKey),
     }
 }
@@ -47,10 +47,10 @@ pub(crate) struct ForgetArgs {
     /// Erase the rest where some sessions are being written; those are named and stay
     #[arg(long)]
     force: bool,
-    /// Only say what would be erased
+    /// Show what would be erased, and erase nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct WorkArgs {
-    /// How many tasks are worked on at once; else as the settings say
+    /// How many tasks to work on at once; default: the settings
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     concurrency: Option<u32>,
     /// End when nothing in the queue can be taken now
@@ -244,7 +244,7 @@ fn end_when_stuck(orders: &Arc<TaskOrders>) -> OpResult {
     thread.spawn(move || {
         if orders.is_stuck(STUCK) {
             tracing::error!(
-                "the task does not come to rest {} s after it was told to: its process ends",
+                "the task has not stopped {} s after it was told to: its process ends",
                 STUCK.as_secs()
             );
             std::process::exit(FaultKind::Failed as i32);

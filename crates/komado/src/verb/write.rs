@@ -41,7 +41,7 @@ pub(crate) struct AppendArgs {
     /// Read chat messages, one JSON object per line, from FILE or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "call", "error"])]
     jsonl: Option<PathBuf>,
-    /// Pass over lines that cannot be taken in, and say which
+    /// Skip lines that cannot be read, and say which
     #[arg(long, requires = "jsonl")]
     skip_bad: bool,
     /// Refuse a message while calls wait, instead of answering them as interrupted
@@ -174,7 +174,7 @@ pub(crate) struct SetupArgs {
     at: AtThread,
     #[command(flatten)]
     given: Given,
-    /// Whose form tools and parameters have
+    /// The API whose format the tools and parameters have
     #[arg(long, default_value = "openai")]
     dialect: String,
 }
@@ -212,16 +212,16 @@ pub(crate) fn condense(app: &mut App, mut args: Condense) -> OpResult {
 pub(crate) struct RedactArgs {
     /// One entry, SESSION@SEQ; or a session with --text or --pattern
     address: Address,
-    /// Take out every occurrence of this text
+    /// Remove every occurrence of this text
     #[arg(long, conflicts_with = "pattern")]
     text: Option<String>,
-    /// Take out everything that matches this regular expression
+    /// Remove everything that matches this regular expression
     #[arg(long)]
     pattern: Option<String>,
     /// Why; kept with each changed entry
     #[arg(long)]
     reason: String,
-    /// Do it: what is taken out cannot be brought back
+    /// Confirm: what is removed cannot be restored
     #[arg(long)]
     yes: bool,
 }

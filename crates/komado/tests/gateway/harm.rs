@@ -27,7 +27,7 @@ fn a_store_that_is_away_lets_requests_through_untouched_and_says_so() {
         assert_eq!((answer.status(), answer.text()), (200, reply(path, "はい")), "{dialect}");
         assert!(!answer.header("x-komado-fault").is_empty(), "{answer:?}");
         assert_eq!(fake.seen()[0].text(), body);
-        assert!(gateway.log().contains("a fault of ours"), "{}", gateway.log());
+        assert!(gateway.log().contains("an internal fault"), "{}", gateway.log());
         assert!(gateway.get("/metrics").text().contains("komado_faults_total{kind=\"store\"} 1"));
         let ready = gateway.get("/readyz");
         assert!(ready.status() == 200 && ready.text().starts_with("degraded"), "{}", ready.text());

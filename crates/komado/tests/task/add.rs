@@ -39,7 +39,7 @@ fn what_is_no_task_is_named_with_its_place_and_nothing_is_queued() {
     let said = shop.refused(&["task", "add", "--file", "away.jsonl"], 3);
     assert!(said.contains("no-such"), "{said}");
     assert!(shop.refused(&["task", "add", "--file", "none.md"], 3).contains("none.md"));
-    assert!(shop.refused(&["task", "add", "  "], 2).contains("nothing is to be done"));
+    assert!(shop.refused(&["task", "add", "  "], 2).contains("there is no task: write it"));
     shop.refused(&["task", "add"], 2);
     shop.refused(&["task", "add", "a", "--key", "github:nonsense"], 2);
     shop.refused(&["task", "add", "--file", "bad.jsonl", "--key", "k"], 2);

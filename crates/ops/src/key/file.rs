@@ -38,7 +38,7 @@ pub struct StoredKey {
     /// Which sessions it leads to.
     #[serde(default)]
     pub sees: Sees,
-    /// Sessions it leads to beside the user's own.
+    /// Further sessions the key can read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<String>,
     /// Requests a second, at most.
@@ -88,7 +88,7 @@ impl KeyFile {
     pub fn read(path: &Path) -> OpResult<Self> {
         let wrong = |why: String| {
             OpFault::input(format!(
-                "{}: {why}; mend the file or restore it: while it cannot be read, nobody is let in",
+                "{}: {why}; mend the file or restore it: until then every request is refused",
                 path.display()
             ))
         };

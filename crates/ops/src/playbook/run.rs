@@ -33,12 +33,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Follow a playbook here and now, in a new session or where one stopped.
+/// Run a playbook in a new session, or continue one that stopped.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct RunPlaybook {
     /// The playbook
     pub file: PathBuf,
-    /// What is said first; a session that goes on needs nothing
+    /// The first message; not needed when a session continues
     #[serde(default)]
     pub text: String,
     /// Variables
@@ -89,7 +89,7 @@ impl RunListener for Silent {}
 impl Follower for Silent {}
 
 impl Operation for RunPlaybook {
-    const ABOUT: OperationLabel = OperationLabel::add("playbook_run", "Follow a playbook");
+    const ABOUT: OperationLabel = OperationLabel::add("playbook_run", "Run a playbook");
     const INTERFACES: Interfaces = Interfaces::only_cli(
         "playbook run",
         "it runs commands on this machine until it ends; a task does the same through the queue",
@@ -113,7 +113,7 @@ impl RunPlaybook {
         let at = self.session.map(|session| Target { session: Some(session), ..Target::default() });
         let before = at.clone().map(|at| PlaybookInput::of_session(context, at)).transpose()?.flatten();
         let cancel = follower.cancel();
-        // A folder that is refused is no reason to make a session.
+        // A folder that is refused is not a reason to make a session.
         let in_folder = |folder: PathBuf| tools(context, &folder, &cancel).map(|tools| (folder, tools));
         let named = given.folder(context, before.as_ref())?.map(in_folder).transpose()?;
         let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..self.model.into() };

@@ -35,7 +35,7 @@ pub struct AddTask {
     pub title: Option<String>,
     /// Its name: of two with the same one only one is in the queue, and the later inherits what the earlier came to
     pub key: Option<String>,
-    /// Whose task it is
+    /// The user the task belongs to
     pub user: Option<String>,
     /// The folder to work in; one of its own when left out. Only a caller on this machine names one.
     #[serde(skip)]
@@ -54,7 +54,7 @@ impl Operation for AddTask {
         check_may_change(context)?;
         let Self { text, title, key: named, user, folder, playbook } = self;
         if text.trim().is_empty() {
-            return Err(OpFault::usage("nothing is to be done: write the task"));
+            return Err(OpFault::usage("there is no task: write it"));
         }
         let session = fresh()?;
         let key = key(named.as_deref(), &session)?;
@@ -162,7 +162,7 @@ impl Operation for AddTasks {
     }
 }
 
-/// Put the issues that wait at GitHub and GitLab into the queue.
+/// Put labelled issues from GitHub and GitLab into the queue.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct FetchTasks {
     /// Only from this tracker: github or gitlab

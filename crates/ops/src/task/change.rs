@@ -88,7 +88,7 @@ fn refused(session: &SessionId, why: impl std::fmt::Display) -> OpFault {
 }
 
 change! {
-    /// Let a task rest: a step that is under way is ended first.
+    /// Pause a task: a step that is under way is ended first.
     PauseTask, "pause", "Let a task rest", pause
 }
 
@@ -113,14 +113,14 @@ fn pause(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged
         let change = SessionChange::State { to: State::Paused, at: context.engine.now(), why: None };
         context.engine.store().change(id, &change)?;
         return match task.is_held() {
-            true => changed(id, TaskState::Pausing, "comes to rest when its step is done", undo),
+            true => changed(id, TaskState::Pausing, "pauses when its step is done", undo),
             false => changed(id, TaskState::Paused, "rests", undo),
         };
     }
     if let Some(about) = task.task() {
         keep(&context.engine, id, &about)?;
     }
-    context.engine.pause(id, Some("somebody paused it".to_owned()))?;
+    context.engine.pause(id, Some("a user paused it".to_owned()))?;
     changed(id, TaskState::Paused, "rests", undo)
 }
 
@@ -130,14 +130,14 @@ const LOOK: Duration = Duration::from_millis(200);
 const SLACK: Duration = Duration::from_secs(10);
 
 change! {
-    /// Let a task that rests go on; one that comes to rest is waited for.
+    /// Resume a paused task; one that comes to rest is waited for.
     ResumeTask, "resume", "Let a task go on", resume
 }
 
 fn resume(context: &OperationContext, mut task: TaskStanding) -> OpResult<TaskChanged> {
     let id = task.session.clone();
     if task.state() == TaskState::Pausing {
-        context.note(format!("{id} comes to rest first; it goes on after that"));
+        context.note(format!("{id} pauses first and continues after that"));
     }
     let pace = &context.config.agent.pace;
     let patience = if context.is_here() { pace.grace + pace.hidden } else { Duration::ZERO };
@@ -150,7 +150,7 @@ fn resume(context: &OperationContext, mut task: TaskStanding) -> OpResult<TaskCh
         }
         match state {
             TaskState::Pausing if Instant::now() < until => std::thread::sleep(LOOK),
-            TaskState::Pausing => return Err(refused(&id, "has not come to rest yet: try again later")),
+            TaskState::Pausing => return Err(refused(&id, "has not paused yet: try again later")),
             _ if Instant::now() < until && rests(context, &task)? => {
                 let_go(context, task)?;
                 is_let_go = true;
@@ -239,7 +239,7 @@ fn check_is_its_own(context: &OperationContext, task: &TaskStanding) -> OpResult
 }
 
 change! {
-    /// End a task, also one that is worked on; `retry` takes it up again.
+    /// Stop a task, also a running one; `retry` starts it again.
     StopTask, "stop", "Stop a task", stop
 }
 
@@ -249,7 +249,7 @@ fn stop(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged>
         return Err(refused(id, format!("is {} already", task.state().name())));
     }
     let Some(about) = task.for_tracker() else {
-        // Its job is no task and was never begun: there is nothing to keep, and no tracker to tell.
+        // Its job is not a task and was never begun: there is nothing to keep, and no tracker to tell.
         context.engine.store().withdraw(id)?;
         return changed(id, TaskState::Stopped, "is out of the queue", None);
     };
@@ -309,7 +309,7 @@ fn keep_in_closed(context: &OperationContext, id: &SessionId, about: &Task) -> O
 
 /// Ends its session; false when a process writes it by now.
 fn end(context: &OperationContext, id: &SessionId) -> OpResult<bool> {
-    match context.engine.stop(id, Some("somebody stopped it".to_owned())) {
+    match context.engine.stop(id, Some("a user stopped it".to_owned())) {
         Ok(_) => Ok(true),
         Err(Engine::Store(Store::Busy { .. })) => Ok(false),
         Err(other) => Err(other.into()),
@@ -340,7 +340,7 @@ fn tell_tracker(context: &OperationContext, task: &Task, ended: SourceEnd) {
 }
 
 change! {
-    /// Take up a task again that failed or was stopped, or that waits to be tried again.
+    /// Retry a task that failed, was stopped, or waits for its next try.
     RetryTask, "retry", "Take up a task again", retry
 }
 
@@ -351,7 +351,7 @@ fn retry(context: &OperationContext, task: TaskStanding) -> OpResult<TaskChanged
             return Err(refused(id, format!("rests: `komado task resume {id}` lets it go on")));
         }
         TaskState::Pausing => {
-            return Err(refused(id, format!("comes to rest: `komado task resume {id}` lets it go on then")));
+            return Err(refused(id, format!("is pausing: `komado task resume {id}` continues it then")));
         }
         _ if task.queued.is_none() => return take_up(context, task),
         TaskState::Running => return Err(refused(id, "is worked on")),

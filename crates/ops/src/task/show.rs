@@ -25,7 +25,7 @@ const FOR_A_MODEL: usize = 50;
 /// List tasks: those in the queue, in its order, then those that only their session tells of.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct ListTasks {
-    /// Also those that ended
+    /// Include tasks that ended
     #[arg(long)]
     #[serde(default)]
     pub all: bool,
@@ -98,7 +98,7 @@ fn line(task: &TaskRow) -> String {
 /// Characters of the last words that are shown.
 const SHOWN: usize = 2_000;
 
-/// Show one task: its words, where it stands, and why.
+/// Show one task: its text, its state, and why.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct ShowTask {
     /// Its session or a unique beginning of it, or its key, such as github:ann/tool/issue/27

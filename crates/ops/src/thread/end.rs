@@ -70,7 +70,7 @@ impl HowEnded {
     }
 }
 
-/// End a child thread well, and tell its parent what was done. `thread_resume` opens it again.
+/// Complete a child thread and report the result to its parent. `thread_resume` opens it again.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct EndThread {
     /// The thread, SESSION/THREAD
@@ -93,7 +93,7 @@ pub struct EndThread {
 }
 
 impl Operation for EndThread {
-    const ABOUT: OperationLabel = OperationLabel::edit("thread_end", "End a child thread");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_end", "Complete a child thread");
     const INTERFACES: Interfaces = everywhere("thread end", "/sessions/{session}/threads/{thread}/end");
     type Output = EndedThread;
 
@@ -116,7 +116,7 @@ impl Operation for EndThread {
     }
 }
 
-/// Break a child thread off, with as much of a chronicle as there is. `thread_resume` opens it again.
+/// Abort a child thread; its parent gets a partial chronicle. `thread_resume` opens it again.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct AbortThread {
     /// The thread, SESSION/THREAD
@@ -128,7 +128,7 @@ pub struct AbortThread {
 }
 
 impl Operation for AbortThread {
-    const ABOUT: OperationLabel = OperationLabel::edit("thread_abort", "Break a child thread off");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_abort", "Abort a child thread");
     const INTERFACES: Interfaces = everywhere("thread abort", "/sessions/{session}/threads/{thread}/abort");
     type Output = EndedThread;
 
@@ -140,7 +140,7 @@ impl Operation for AbortThread {
     }
 }
 
-/// Let a child thread wait.
+/// Pause a child thread.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct PauseThread {
     /// The thread, SESSION/THREAD
@@ -152,7 +152,7 @@ pub struct PauseThread {
 }
 
 impl Operation for PauseThread {
-    const ABOUT: OperationLabel = OperationLabel::edit("thread_pause", "Let a child thread wait");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_pause", "Pause a child thread");
     const INTERFACES: Interfaces = everywhere("thread pause", "/sessions/{session}/threads/{thread}/pause")
         .not_mcp("a model that works elsewhere leaves a thread as it is");
     type Output = EndedThread;
@@ -183,7 +183,7 @@ pub struct ChronicleWriter {
 pub enum WrittenBy {
     /// A model.
     Model,
-    /// What can be told without a model.
+    /// The digest, which needs no model.
     Digest,
 }
 
@@ -274,7 +274,7 @@ pub struct ChronicleEntry {
 }
 
 impl Operation for ReadChronicle {
-    const ABOUT: OperationLabel = OperationLabel::read("thread_chronicle", "What was done in a child thread");
+    const ABOUT: OperationLabel = OperationLabel::read("thread_chronicle", "Read a child thread's chronicle");
     const INTERFACES: Interfaces = Interfaces::everywhere(
         "thread chronicle",
         Route::get("threads", "/sessions/{session}/threads/{thread}/chronicle"),
@@ -335,7 +335,7 @@ pub struct WrittenChronicle {
 
 impl Operation for WriteChronicle {
     const ABOUT: OperationLabel =
-        OperationLabel::edit("thread_write_chronicle", "Write what was done in a child thread");
+        OperationLabel::edit("thread_write_chronicle", "Write a child thread's chronicle");
     const INTERFACES: Interfaces =
         everywhere("thread chronicle", "/sessions/{session}/threads/{thread}/chronicle")
             .not_mcp("`thread_end` takes the chronicle");
@@ -372,7 +372,7 @@ fn earlier(context: &OperationContext, found: &ResolvedAddress, seq: Seq) -> OpR
     let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     match thread.record(seq)?.entry {
         Entry::Chronicle(chronicle) => Ok(chronicle.text),
-        _ => Err(OpFault::not_found(format!("@{seq} of {} is no chronicle", found.thread))),
+        _ => Err(OpFault::not_found(format!("@{seq} of {} is not a chronicle", found.thread))),
     }
 }
 

@@ -82,7 +82,7 @@ pub struct ResumeThread {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// What it gets of its parent's window, from 0.01 to 0.99; as before when left out
+    /// Its share of the parent's window, from 0.01 to 0.99; unchanged when left out
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     #[schemars(with = "Option<f64>", range(min = 0.01, max = 0.99))]
     pub ratio: Option<Ratio>,
@@ -108,7 +108,7 @@ pub struct Resumed {
 }
 
 impl Operation for ResumeThread {
-    const ABOUT: OperationLabel = OperationLabel::add("thread_resume", "Let a child thread go on");
+    const ABOUT: OperationLabel = OperationLabel::add("thread_resume", "Resume a child thread");
     const INTERFACES: Interfaces = everywhere("thread resume", "/sessions/{session}/threads/{thread}/resume");
     type Output = Resumed;
 
@@ -152,18 +152,18 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Share the window out otherwise, for a child thread and those below it.
+/// Change how the window is shared among threads, for a child thread and those below it.
 #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
 pub struct BalanceThread {
     /// The thread, SESSION/THREAD; those below it follow
     #[arg(value_name = "ADDRESS")]
     #[serde(flatten)]
     pub at: AtThread,
-    /// What it gets of its parent's window, from 0.01 to 0.99; as before when left out
+    /// Its share of the parent's window, from 0.01 to 0.99; unchanged when left out
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     #[schemars(with = "Option<f64>", range(min = 0.01, max = 0.99))]
     pub ratio: Option<Ratio>,
-    /// Cut what it sees of the threads above anew, from what they see now
+    /// Refresh what it sees of the threads above
     #[arg(long)]
     #[serde(default)]
     pub refresh: bool,
@@ -202,7 +202,7 @@ pub struct ShareEntry {
 }
 
 impl Operation for BalanceThread {
-    const ABOUT: OperationLabel = OperationLabel::edit("thread_balance", "Share the window out otherwise");
+    const ABOUT: OperationLabel = OperationLabel::edit("thread_balance", "Change how the window is shared");
     const INTERFACES: Interfaces =
         everywhere("thread balance", "/sessions/{session}/threads/{thread}/balance")
             .not_mcp("`thread_resume` takes another ratio");

@@ -56,7 +56,7 @@ pub struct Forked {
 }
 
 impl Operation for Fork {
-    const ABOUT: OperationLabel = OperationLabel::add("fork", "Go on elsewhere from a moment");
+    const ABOUT: OperationLabel = OperationLabel::add("fork", "Continue from a moment in another thread");
     const INTERFACES: Interfaces =
         Interfaces::everywhere("fork", Route::make("threads", "/sessions/{session}/threads/{thread}/fork"));
     type Output = Forked;
@@ -183,7 +183,7 @@ pub struct ChildOptions {
     #[arg(long)]
     #[schemars(length(min = 1, max = 128))]
     pub name: Option<String>,
-    /// What it gets of its parent's window, from 0.01 to 0.99
+    /// Its share of the parent's window, from 0.01 to 0.99
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     #[schemars(with = "Option<f64>", range(min = 0.01, max = 0.99))]
     pub ratio: Option<Ratio>,
@@ -191,13 +191,13 @@ pub struct ChildOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     #[schemars(range(max = 100))]
     pub max_depth: Option<u32>,
-    /// A system prompt of its own, after those of the threads above
+    /// Its own system prompt, added after those of the threads above
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// What is asked of the writer of its chronicle
+    /// Instructions for writing its chronicle
     #[arg(long, value_name = "TEXT")]
     pub chronicle_prompt: Option<String>,
-    /// Do not lend it what the threads above leave of their shares
+    /// Do not lend it the unused shares of the threads above
     #[arg(long)]
     #[serde(default)]
     pub no_lending: bool,
@@ -401,7 +401,7 @@ fn broken_off(
         Ok(_) => format!("{name} is aborted, with a partial chronicle"),
         Err(error) => format!("{name} is aborted when the session is opened next ({error})"),
     };
-    fault.and(format!("{what}; `komado thread resume {name}` goes on with it"))
+    fault.and(format!("{what}; `komado thread resume {name}` continues it"))
 }
 
 #[cfg(test)]

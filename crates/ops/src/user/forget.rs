@@ -29,7 +29,7 @@ pub struct ForgetUser {
     /// The user
     #[schemars(length(min = 1), example = &"ann")]
     pub user: String,
-    /// Only say what would be erased
+    /// Show what would be erased, and erase nothing
     #[serde(default)]
     pub dry_run: bool,
     /// Erase the rest where some sessions are being written; those are named and stay

@@ -3,6 +3,7 @@
 use crate::address::AtMoment;
 use crate::thread::WindowShare;
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
+use komado_core::budget::BudgetRule;
 use komado_core::journal::Entry;
 use komado_core::notation::grouped;
 use komado_core::view::ViewWeight;
@@ -177,10 +178,9 @@ impl ContextUse {
         for edit in &self.edits_in_force {
             let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
             let (before, after) = (grouped(edit.tokens_before), grouped(edit.tokens_after));
-            lines.push(format!(
-                "  @{} {} {span}: {before} → {after} tokens ({})",
-                edit.seq, edit.op, edit.rule
-            ));
+            let why = BudgetRule::named(&edit.rule)
+                .map_or_else(|| edit.rule.clone(), |rule| rule.words().to_owned());
+            lines.push(format!("  @{} {} {span}: {before} → {after} tokens ({why})", edit.seq, edit.op));
         }
         if !self.pins.is_empty() {
             let pins = self.pins.iter().map(|[from, to]| format!("@{}", Span::new(*from, *to)));
@@ -240,7 +240,7 @@ impl Parts {
             ("user", user),
             ("assistant", assistant),
             ("tool", tool),
-            ("stand-ins", stand_ins),
+            ("replaced", stand_ins),
         ]
     }
 

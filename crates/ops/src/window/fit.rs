@@ -23,7 +23,7 @@ pub struct WindowRule {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// The rule by which the window is kept; else as the settings say
+    /// The budget preset; default: the settings
     #[arg(long, value_parser = one_of(&Preset::ALL, Preset::name))]
     pub preset: Option<Preset>,
 }
@@ -56,7 +56,7 @@ pub struct Fit {
     #[arg(value_name = "ADDRESS")]
     #[serde(flatten)]
     pub at: AtThread,
-    /// Only say what would be done
+    /// Show what would be done, and change nothing
     #[arg(long)]
     #[serde(default)]
     pub dry_run: bool,

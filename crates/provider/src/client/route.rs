@@ -150,7 +150,7 @@ enum Given {
 
 fn put(headers: &mut HeaderMap, name: &str, value: &str, given: Given) -> Result<(), SendError> {
     let bad = |why| SendError::Header { name: name.to_owned(), why };
-    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("its name is no header's name"))?;
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("its name is not a header's name"))?;
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| bad("its value holds a line break or another control character"))?;
     value.set_sensitive(true);

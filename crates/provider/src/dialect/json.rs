@@ -223,7 +223,7 @@ fn line(json: &str) -> String {
 pub(in crate::dialect) struct JsonFields(Vec<(String, String)>);
 
 impl JsonFields {
-    /// The fields of `json`; none when it is no object. Of a key that stands twice the last value is taken, as every
+    /// The fields of `json`; none when it is not an object. Of a key that stands twice the last value is taken, as every
     /// parser does.
     pub(in crate::dialect) fn of(json: &str) -> Self {
         let mut fields = Self::default();
@@ -231,7 +231,7 @@ impl JsonFields {
         fields
     }
 
-    /// Sets every field of `json`; none when it is no object.
+    /// Sets every field of `json`; none when it is not an object.
     pub(in crate::dialect) fn put_all(&mut self, json: &str) {
         if let Ok(object) = RawObject::parse(json) {
             object.0.iter().for_each(|(key, value)| self.put(key, value.get()));

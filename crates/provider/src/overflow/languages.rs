@@ -56,7 +56,7 @@ const PHRASES: &Phrases = &[
     ("current", &["現在", "当前", "目前", "現行", "현재"]),
     ("actual", &["实际", "実際"]),
     ("total", &["合計", "总共", "共"]),
-    // what is no overflow
+    // what is not an overflow
     ("rate limit", &["レート", "频率", "频繁"]),
     ("per minute", &["分あたり", "毎分", "每分钟", "每分鐘", "분당"]),
     ("per day", &["日あたり", "每天"]),
@@ -194,7 +194,7 @@ const LATIN: &Phrases = &[
     // joints
     ("but", &["aber", "jedoch", "mais", "pero", "ma il", "mas"]),
     ("of", &["du", "von", "des", "del", "do"]),
-    // what is no overflow
+    // what is not an overflow
     ("per minute", &["pro minute", "par minute", "por minuto", "al minuto"]),
     ("per hour", &["pro stunde", "par heure"]),
     ("per day", &["pro tag", "par jour"]),

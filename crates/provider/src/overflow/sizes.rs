@@ -40,7 +40,7 @@ enum Role {
     Least,
 }
 
-/// Names before a number that is no size.
+/// Names before a number that is not a size.
 const LABELS: &str = "· code status id line port http error version column no ret rc errno exit slot task worker \
                       attempt retries";
 

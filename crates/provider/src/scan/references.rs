@@ -42,7 +42,7 @@ pub struct ReferenceScanner {
 }
 
 impl ReferenceScanner {
-    /// Takes bytes in, cut anywhere. An error names the byte at which this is no JSON object.
+    /// Takes bytes in, cut anywhere. An error names the byte at which this is not a JSON object.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), BadRequest> {
         self.scanner.push(bytes, &mut self.walk)
     }

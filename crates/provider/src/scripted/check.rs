@@ -104,7 +104,7 @@ fn unanswered(shapes: &[MessageShape]) -> Vec<String> {
     shapes[at].calls.iter().filter(|id| !answered.contains(id)).cloned().collect()
 }
 
-/// Chat templates read the arguments, and stumble over what is no JSON.
+/// Chat templates read the arguments, and stumble over what is not JSON.
 fn arguments(messages: &[Message]) -> Result<(), RequestTrouble> {
     let calls = messages.iter().flat_map(Message::calls).filter(|call| call.kind == CallKind::Function);
     for call in calls {

@@ -6,7 +6,7 @@
 use crate::dialect::Dialect;
 use serde_json::{Value, json};
 
-/// Whose words errors have.
+/// The provider whose error texts are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum ErrorStyle {
     /// Those of the dialect that is spoken: OpenAI, Anthropic or Ollama.
@@ -337,7 +337,7 @@ impl ErrorStyle {
         self.refuse(dialect, &RequestTrouble { status, message, param: None, code })
     }
 
-    /// The body is no JSON.
+    /// The body is not JSON.
     pub(in crate::scripted) fn no_json(self, dialect: Dialect, why: &str) -> HttpRefusal {
         let message = match self.to(dialect) {
             Self::OpenAi | Self::Groq => {

@@ -313,7 +313,7 @@ mod count_tests {
         assert_eq!(
             RequestTokens::of(meter, &asked(one.messages.clone(), bare)).total(),
             8,
-            "no tools are no tokens"
+            "no tools are not tokens"
         );
         let setup = Setup { system: Some("hello".into()), ..Setup::default() };
         let with = asked(vec![Message::text(Role::User, "窓を開ける")], setup);

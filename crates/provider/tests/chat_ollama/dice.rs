@@ -1,4 +1,4 @@
-//! Whatever is said: requests come back as they were, answers too, and rubbish is no reason to panic.
+//! Whatever is said: requests come back as they were, answers too, and rubbish is not a reason to panic.
 
 use super::kit::{ask, decoded, encoded, heard, setup, written};
 use super::requests::{call, result};

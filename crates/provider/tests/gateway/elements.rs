@@ -308,7 +308,7 @@ fn an_output_finds_the_call_that_was_read_before() {
     assert_eq!(answers(Dialect::Responses, &items), ["call_7_1"]);
     assert_eq!(answers(Dialect::Chat, &[r#"{"role":"function","name":"grep","content":"1"}"#]), ["call_7_1"]);
     let orphan = Dialect::Responses.read_elements(&items, &[]).unwrap();
-    assert!(orphan.messages[0].outcome().is_none(), "without its call it is no result");
+    assert!(orphan.messages[0].outcome().is_none(), "without its call it is not a result");
 }
 
 #[test]

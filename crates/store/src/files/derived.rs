@@ -69,7 +69,7 @@ fn last_op(journal: &FileJournal, at: Seq) -> Result<Seq> {
 }
 
 /// True when nothing between two last operations changed what was shown before: words told to or heard from others and
-/// the chronicle are no part of it.
+/// the chronicle are not part of it.
 fn is_quiet_since(journal: &FileJournal, before: u64, now: Seq) -> Result<bool> {
     let mut at = now;
     while u64::from(at) > before {

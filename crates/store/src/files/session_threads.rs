@@ -119,7 +119,7 @@ impl SessionThreads {
             return;
         }
         self.gaps.push(format!(
-            "{}/{}@{seq}: this anchor names thread {}, which is not there; whoever opens the session to write ends it \
+            "{}/{}@{seq}: this anchor names thread {}, which is not there; the next process that writes to the session closes it \
              as aborted",
             parent.session, parent.thread, anchor.thread
         ));
@@ -196,7 +196,7 @@ fn is_same(a: &Branch, b: &Branch) -> bool {
 }
 
 fn words(branch: &Branch) -> String {
-    let parent = branch.parent.as_ref().map_or("nobody", ThreadId::as_str);
+    let parent = branch.parent.as_ref().map_or("no thread", ThreadId::as_str);
     let chronicle = if branch.chronicle_summary.is_some() { ", with a chronicle" } else { "" };
     let Branch { depth, window_ratio: ratio, status, .. } = branch;
     format!("{}, child of {parent}, depth {depth}, ratio {ratio}{chronicle}", status.name())

@@ -74,7 +74,7 @@ pub(super) enum OpenedTable {
     Ready(TaskTable),
     /// It is new, or the process that made it did not come to an end: it wants every row.
     Unfilled(TaskTable),
-    /// It is no table of ours.
+    /// It is not a table of ours.
     Broken(String),
 }
 

@@ -88,7 +88,9 @@ fn checked_schema(name: &str) -> Result<String> {
         return Ok(name.to_owned());
     }
     let shown: String = name.chars().take(80).collect();
-    Err(refused(format!("schema={shown:?} is no name for a schema; use a-z, 0-9 and _, {LONGEST} at most")))
+    Err(refused(format!(
+        "schema={shown:?} is not a name for a schema; use a-z, 0-9 and _, {LONGEST} at most"
+    )))
 }
 
 fn seals(mode: &str) -> Result<bool> {

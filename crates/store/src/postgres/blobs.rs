@@ -76,7 +76,7 @@ impl Blobs for PostgresStore {
     }
 
     fn blob(&self, id: &SessionId, blob: &str) -> Result<Box<dyn ReadSeek>> {
-        // What is no name at all is not sent anywhere.
+        // What is not a name at all is not sent anywhere.
         let (session, size) = self.server().blob_size(id, if is_blob_id(blob) { blob } else { "" })?;
         let size = size.ok_or_else(|| Error::no_blob(id, blob))?;
         let (server, id, blob) = (Arc::clone(self.server()), id.clone(), blob.to_owned());

@@ -134,7 +134,7 @@ impl WatchStore for PostgresStore {
         });
         let place = server.wire.place().to_owned();
         server.wire.call(async move {
-            begun.await.unwrap_or_else(|_| Err(crate::Error::away(&place, "nobody listens".to_owned())))
+            begun.await.unwrap_or_else(|_| Err(crate::Error::away(&place, "its listener ended".to_owned())))
         })?;
         Ok(Box::new(PostgresWatcher { ear, _stop: stop }))
     }

@@ -146,7 +146,7 @@ pub(super) fn between_slashes(path: &str) -> String {
 fn filtered(session: i64, filter: &SearchFilter) -> StatementValues {
     let places = filter.places.as_ref();
     let line = |text: &String| format!("\n{}\n", clean(text));
-    // What is no path at all is about nothing.
+    // What is not a path at all is about nothing.
     let file = filter.file.as_ref().map(|file| between_slashes(&clean(file)));
     let file = file.map(|file| if file == "//" { "\n\n".to_owned() } else { file });
     values![
@@ -465,7 +465,7 @@ fn placed<'a>(sheets: &'a [IndexedEntry], ids: &'a [i64]) -> impl Iterator<Item 
     })
 }
 
-/// Names in one column, each between line breaks. What holds a line break is no name.
+/// Names in one column, each between line breaks. What holds a line break is not a name.
 fn lines(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.filter(|name| !name.contains('\n')).map(|name| clean(&name)).collect();
     if names.is_empty() { String::new() } else { format!("\n{}\n", names.join("\n")) }

@@ -398,7 +398,7 @@ fn told_by_server(place: &str, said: &DbError) -> Error {
             return Error::away(place, format!("we were silent for too long between two steps ({message})"));
         }
         other if is_away(other) => return Error::away(place, format!("{message} ({other})")),
-        _ => "this is no fault of the server; please report it",
+        _ => "this is not a fault of the server; please report it",
     };
     refused_by(place, format!("{message} ({}); {advice}", code.code()))
 }

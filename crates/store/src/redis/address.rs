@@ -186,7 +186,7 @@ fn host_port(text: &str, usual: u16) -> Result<(String, u16)> {
         None => usual,
         Some(port) => {
             // Not repeated: it may be a password whose `@host` was forgotten.
-            port.parse().map_err(|_| refused("its port is no number; write redis://host:port".into()))?
+            port.parse().map_err(|_| refused("its port is not a number; write redis://host:port".into()))?
         }
     };
     Ok((host.to_owned(), port))
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_wrong_address_is_refused_without_its_password() {
         let wrong = [
-            ("redis://u:secret@h:port", "its port is no number"),
+            ("redis://u:secret@h:port", "its port is not a number"),
             ("redis://u:secret@h/x", "\"x\" is no database"),
             ("redis://u:secret@h?prefx=a", "`prefx` is no parameter"),
             ("redis://u:secret@h?prefix={a}", "`prefix` is one to 64"),

@@ -222,7 +222,7 @@ impl Inner {
         let mut known = Vec::new();
         for name in names {
             let id = place(name).split_once('\0').and_then(|(_, id)| SessionId::new(id).ok());
-            let none = || Error::damaged(self.keys.made(), format!("{name:?} is no session"));
+            let none = || Error::damaged(self.keys.made(), format!("{name:?} is not a session"));
             known.push(id.ok_or_else(none)?);
         }
         let (mut found, mut gone) = (Vec::new(), Vec::new());

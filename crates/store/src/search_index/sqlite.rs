@@ -185,7 +185,7 @@ fn clearings(db: &Connection) -> rusqlite::Result<u64> {
     db.query_row("SELECT clearings FROM facts", [], |row| row.get::<_, i64>(0)).map(|n| n as u64)
 }
 
-/// A list in one column. What holds a line break is no name of a tool or file.
+/// A list in one column. What holds a line break is not a name of a tool or file.
 pub(crate) fn joined(names: &[String]) -> String {
     let lines: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.contains('\n')).collect();
     lines.join("\n")

@@ -65,7 +65,7 @@ fn an_index_that_is_missing_broken_behind_or_ahead_is_made_again() {
         assert_eq!(opens_as_before(&room, "cut", Some(&whole[..len])), all, "cut to {len}");
     }
     assert_eq!(opens_as_before(&room, "zeros", Some(&vec![0; whole.len()])), all);
-    assert_eq!(opens_as_before(&room, "text", Some(b"this is no index\n")), all);
+    assert_eq!(opens_as_before(&room, "text", Some(b"this is not an index\n")), all);
     let mut dice = Dice::new(31);
     let garbage: Vec<u8> = (0..whole.len()).map(|_| u8::try_from(dice.below(256)).unwrap()).collect();
     assert_eq!(opens_as_before(&room, "garbage", Some(&garbage)), all);

@@ -54,7 +54,7 @@ pub(crate) fn what_is_no_blob_is_not_found(store: &dyn Store) {
     {
         let error = store.blob(&id, name).err();
         assert!(matches!(&error, Some(Error::NoBlob(session, _)) if *session == id), "{name:?}: {error:?}");
-        assert!(error.unwrap().to_string().len() < 400, "a message is no place for a long name");
+        assert!(error.unwrap().to_string().len() < 400, "a message is not a place for a long name");
     }
 }
 

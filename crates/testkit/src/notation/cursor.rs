@@ -55,7 +55,7 @@ impl<'a> NotationCursor<'a> {
         self.rest().is_empty() || self.rest().starts_with('#')
     }
 
-    /// The word here, which is no key of an attribute.
+    /// The word here, which is not a key of an attribute.
     pub(super) fn peek(&self) -> Option<&'a str> {
         let rest = self.rest();
         let end = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());

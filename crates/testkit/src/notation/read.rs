@@ -144,7 +144,7 @@ fn anchor(cursor: &mut NotationCursor<'_>) -> Found<Entry> {
 
 fn thread(cursor: &mut NotationCursor<'_>) -> Found<ThreadId> {
     let name = cursor.name("the thread's name")?;
-    ThreadId::new(name).or_else(|_| cursor.fail("that is no name for a thread"))
+    ThreadId::new(name).or_else(|_| cursor.fail("that is not a name for a thread"))
 }
 
 /// `root@12`.
@@ -155,7 +155,7 @@ fn moment(cursor: &mut NotationCursor<'_>) -> Found<(ThreadId, Seq)> {
     let Some((name, seq)) = found else { return cursor.fail(format!("expected {what}, found: {word}")) };
     match ThreadId::new(name) {
         Ok(thread) => Ok((thread, seq)),
-        Err(_) => cursor.fail(format!("that is no name for a thread: {name}")),
+        Err(_) => cursor.fail(format!("that is not a name for a thread: {name}")),
     }
 }
 

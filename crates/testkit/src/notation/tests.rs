@@ -138,7 +138,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("share t 9", "column 9: expected window=…, found: 9"),
         ("share t window=x", "window must be a number: x"),
         ("share t window=9 of root 0.8 \"x\"", "expected a moment of a thread, as in root@12, found: root"),
-        ("share t window=9 of .r@1 0.8 \"x\"", "that is no name for a thread: .r"),
+        ("share t window=9 of .r@1 0.8 \"x\"", "that is not a name for a thread: .r"),
         ("share t window=9 of root@1 1.5 \"x\"", "cannot have 1.5 of its parent's window; give it between"),
         ("share t window=9 of root@1 NaN \"x\"", "cannot have NaN of its parent's window"),
         ("share t window=9 of root@1 much \"x\"", "a part of the window, such as 0.8, found: much"),

@@ -52,7 +52,7 @@ pub(in crate::digest) fn first_line(command: &str) -> String {
     one_line(line, LENGTH)
 }
 
-/// A call of a tool that is no shell, as one line: its name and its short values.
+/// A call of a tool that is not a shell, as one line: its name and its short values.
 pub(in crate::digest) fn action(name: &str, arguments: &Value) -> String {
     let mut line = name.to_owned();
     if let Value::Object(fields) = arguments {

@@ -1,4 +1,4 @@
-//! Gathering: each message is looked at once, and what is found goes to its shelf.
+//! Gathering: each message is looked at once, and what is found goes into its list.
 //!
 //! One file per kind of finding; this one only sends each part of a message to those who can read it. It refuses to
 //! keep a message: what stays is findings, and their number is bounded.
@@ -60,7 +60,7 @@ impl FactOrigin {
     }
 }
 
-/// All shelves.
+/// All lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
     pub(super) speech: LanguageCount,
@@ -142,7 +142,7 @@ impl Gathered {
         self.words(seq, FactOrigin::Heard, text);
     }
 
-    /// An earlier summary that is no digest of ours: its words are facts, too, though their entries are unknown.
+    /// An earlier summary that is not a digest of ours: its words are facts, too, though their entries are unknown.
     pub(super) fn told(&mut self, text: &str) {
         for mut fact in user::rules(0, Role::User, text) {
             fact.told = true;

@@ -180,7 +180,7 @@ fn a_key_past_its_time_opens_nothing() {
 }
 
 #[test]
-fn keys_that_cannot_be_read_let_nobody_in() {
+fn a_key_file_that_cannot_be_read_refuses_every_request() {
     let folder = tempfile::tempdir().unwrap();
     let access = ClientAccess::open(folder.path()).unwrap();
     std::fs::write(keys::place(folder.path()), "{").unwrap();

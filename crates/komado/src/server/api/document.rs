@@ -32,7 +32,7 @@ const GROUPS: [(&str, &str); 11] = [
     ("journal", "What was said, for good"),
     ("view", "What the model sees, and what changes that"),
     ("outputs", "What was too long to be shown"),
-    ("recall", "Find again what was said"),
+    ("recall", "Search everything that was said"),
     ("tasks", "What waits in the queue, what is worked on, and what became of it"),
     ("report", "What happened in many sessions"),
     ("events", "What happens, as it happens"),

@@ -174,7 +174,7 @@ impl ExchangeJob {
         Ok(())
     }
 
-    /// A session that is named must be one that the guest may see, or none yet whose name the guest may give.
+    /// A session that is named must be one that the caller may see, or none yet whose name the caller may give.
     fn check_session(&self) -> Result<(), ExchangeFailure> {
         let Some(id) = &self.arrival.caller.session else { return Ok(()) };
         let guest = &self.visit.guest;
@@ -238,7 +238,7 @@ impl ExchangeJob {
         let gateway = &self.visit.gateway;
         gateway.meters.fault(kind);
         let begun = pipe.has_begun();
-        tracing::warn!(kind, why = why.as_str(), begun, "a fault of ours");
+        tracing::warn!(kind, why = why.as_str(), begun, "an internal fault");
         if begun {
             return;
         }
@@ -306,7 +306,7 @@ impl relay::SummariserFor for GatewaySummaries<'_> {
     }
 }
 
-/// A fault as a guest hears it: what it says may name folders of this machine, which only those who see all may know.
+/// A fault as a caller is told of it: what it says may name folders of this machine, which only those who see all may know.
 fn said(guest: &ApiCaller, why: String) -> String {
     if guest.sees_all { why } else { "the log of komado tells why".to_owned() }
 }

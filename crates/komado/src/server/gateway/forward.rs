@@ -76,7 +76,7 @@ async fn forward(
     request.answered(check, sent).await
 }
 
-/// A request that is no conversation, with its body.
+/// A request that is not a conversation, with its body.
 struct ForwardedRequest {
     visit: GatewayRequest,
     spooled: SpooledBody,

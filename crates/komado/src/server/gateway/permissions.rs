@@ -192,7 +192,7 @@ impl GatewayRequest {
                 format!("no session of this key has received the response {id:?}{}", or("; ")),
             )),
             Err(error) => {
-                tracing::warn!(why = %error, "whose response it is cannot be looked up");
+                tracing::warn!(why = %error, "the owner of the response cannot be looked up");
                 Err(GatewayRefusal::new(
                     503,
                     format!("it cannot be looked up now whose response {id:?} is; try again{}", or(", or ")),
@@ -230,7 +230,7 @@ fn response(method: &Method, path: &str) -> Option<String> {
     (is_id && is_open).then(|| id.to_owned())
 }
 
-/// What a body names. One that is no JSON object is refused: what we cannot read the provider may.
+/// What a body names. One that is not a JSON object is refused: what we cannot read the provider may.
 fn references(body: &File, len: u64) -> Result<References, GatewayRefusal> {
     let wrong = |why: String| GatewayRefusal::new(400, format!("the request cannot be read: {why}"));
     let failed = |error: io::Error| GatewayRefusal::new(500, error.to_string());

@@ -66,7 +66,7 @@ fn write_cursor((at, id): &Place) -> String {
 fn read_cursor(text: &str) -> OpResult<Place> {
     let parts = text.split_once('|');
     let place = parts.and_then(|(at, id)| Some((at.to_owned(), SessionId::new(id).ok()?)));
-    place.ok_or_else(|| OpFault::input(format!("the cursor {text:?} is none of ours; begin without one")))
+    place.ok_or_else(|| OpFault::input(format!("unknown cursor {text:?}; start without one")))
 }
 
 /// The forms of addresses.
@@ -120,7 +120,7 @@ fn view(context: &OperationContext, uri: &str, id: &str, thread: Option<&str>) -
 
 /// `from=SEQ`, or nothing.
 fn from(query: &str) -> OpResult<Option<Seq>> {
-    let wrong = || OpFault::input(format!("{query:?} cannot be taken; a journal is read with ?from=SEQ"));
+    let wrong = || OpFault::input(format!("unknown query {query:?}; read a journal with ?from=SEQ"));
     match query.strip_prefix("from=") {
         None if query.is_empty() => Ok(None),
         seq => seq.and_then(|seq| seq.parse().ok()).filter(|seq| *seq > 0).map(Some).ok_or_else(wrong),

@@ -103,7 +103,7 @@ fn a_session_that_is_not_there_is_no_failure_of_the_store() {
 }
 
 #[test]
-fn a_history_that_nobody_could_be_asked_for_is_not_one_that_cannot_be_read() {
+fn a_history_of_a_store_that_is_away_is_not_one_that_cannot_be_read() {
     let house = house(Arc::new(MemoryStore::default()));
     let (place, why) = ("db:5432".to_owned(), "応答がない".to_owned());
     house.meters.unread(&Error::Away { place: place.clone(), why: why.clone() });

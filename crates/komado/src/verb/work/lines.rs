@@ -1,7 +1,7 @@
 //! What a worker prints: a line for everything that people want to see happen, or a JSON object for programs.
 //!
 //! On a terminal a line ends where the terminal does; in a file or a pipe it is whole. At the end it tells what is left: a queue
-//! that is not empty is no queue that is done.
+//! that is not empty is not a queue that is done.
 
 use crate::app::App;
 use crate::cli_output::{CliOutput, count, number, say};
@@ -24,7 +24,7 @@ impl<'a> WorkerOutput<'a> {
         Self { app, unread: Ok(()) }
     }
 
-    /// A reader that went away is no reason to stop working; it is told at the end.
+    /// A reader that went away is not a reason to stop working; it is told at the end.
     pub(super) fn end(self) -> OpResult {
         self.unread
     }
@@ -64,7 +64,7 @@ fn tell_person(paper: &mut CliOutput, now: &str, happened: &WorkerEvent<'_>) -> 
     if let WorkerEvent::Stopping { running } = happened
         && *running > 0
     {
-        say(format!("komado: waiting for {running} to come to rest; Ctrl-C again ends them at once"));
+        say(format!("komado: waiting for {running} to stop; Ctrl-C again ends them at once"));
     }
     line(now, happened).map_or(Ok(()), |line| paper.fit(&line))
 }

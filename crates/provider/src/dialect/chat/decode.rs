@@ -81,7 +81,7 @@ impl ChatDecoder {
         true
     }
 
-    /// Takes a chunk in. False when it is no JSON object.
+    /// Takes a chunk in. False when it is not a JSON object.
     fn chunk(&mut self, json: &str, given: CallForm, each: &mut dyn FnMut(ModelEvent)) -> bool {
         let Ok(chunk) = RawObject::parse(json) else { return false };
         let choice = first_choice(&chunk);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_numbers_add_up_to_the_total_whoever_counts() {
+    fn the_four_numbers_add_up_to_the_total_for_any_provider() {
         let openai = r#"{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":8}}"#;
         assert_eq!(four(openai), [36, 20, 0, 64]);
         let gemini = r#"{"prompt_tokens":10,"completion_tokens":5,"total_tokens":40}"#;

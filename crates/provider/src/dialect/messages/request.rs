@@ -222,7 +222,7 @@ fn any_marked(parts: &[MessagePart]) -> bool {
 
 // A request, read.
 //
-// A user's message that answers calls becomes several: one for each tool, then what the user says. Blocks nobody else
+// A user's message that answers calls becomes several: one for each tool, then what the user says. Blocks no other dialect
 // has are kept whole.
 
 const KNOWN: [&str; 5] = ["model", "messages", "tools", "max_tokens", "stream"];

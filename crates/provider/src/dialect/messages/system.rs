@@ -87,7 +87,7 @@ pub(super) fn raw_list(setup: &Setup) -> Option<String> {
     (setup.system.as_ref() == Some(&said)).then(|| list.get().to_owned())
 }
 
-/// What a list of system blocks says; `None` when it is no list or says nothing.
+/// What a list of system blocks says; `None` when it is not a list or says nothing.
 pub(super) fn words(list: &RawValue) -> Option<String> {
     let blocks: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let words = blocks.iter().filter_map(|block| text(&RawObject::parse(block.get()).ok()?, "text"));

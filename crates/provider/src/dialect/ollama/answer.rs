@@ -47,7 +47,7 @@ impl Tell for OllamaDecoder {
 }
 
 impl OllamaDecoder {
-    /// Takes a line in. False when it is no JSON object.
+    /// Takes a line in. False when it is not a JSON object.
     fn line(&mut self, json: &str, each: &mut dyn FnMut(ModelEvent)) -> bool {
         let Ok(line) = RawObject::parse(json) else { return false };
         if line.get("error").is_some() {

@@ -445,9 +445,9 @@ impl OllamaPairing {
 
 // Arguments of a call: an object on this wire, the model's own text everywhere else.
 //
-// A text that is no JSON object is wrapped in one, and our own wrap is taken off again when it comes back.
+// A text that is not a JSON object is wrapped in one, and our own wrap is taken off again when it comes back.
 
-/// The key under which a text stands that is no object.
+/// The key under which a text stands that is not an object.
 const RAW: &str = "_raw";
 
 /// The text as an object. Nothing said is an object without fields: that is how this API says it.

@@ -222,7 +222,7 @@ async fn no_way_through_the_gateway_leads_into_a_session_of_another_key() {
 }
 
 #[tokio::test]
-async fn a_user_is_forgotten_by_whoever_may_remove_their_sessions_and_by_nobody_else() {
+async fn a_user_is_forgotten_only_by_callers_that_may_remove_their_sessions() {
     let (place, ann, bob) = furnished().await;
     let (hers, his) = ([("x-komado-key", ann.as_str())], [("x-komado-key", bob.as_str())]);
     place.with("POST", "/sessions", &his, Some(&json!({ "id": "of-bob", "window": 1000 }))).await.ok(201);

@@ -121,7 +121,7 @@ async fn one_report_is_made_at_a_time() {
 }
 
 #[tokio::test]
-async fn one_who_reads_slowly_keeps_nobody_waiting() {
+async fn a_slow_reader_keeps_no_other_caller_waiting() {
     let place = Place::new();
     let (house, context) = (Arc::clone(&place.house), place.house.context.clone());
     let call = ApiCall { context, house, answers: Arc::default(), headers: HeaderMap::new() };
