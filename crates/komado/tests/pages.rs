@@ -188,6 +188,24 @@ fn the_commands_of_the_page_about_threads_print_what_it_says() {
     check("docs/threads.md");
 }
 
+/// The figures follow from the sources that the demo reads, so only the words are compared.
+#[test]
+fn the_readmes_show_what_the_demo_says() {
+    let figures = Regex::new(r"\d[\d,]*").unwrap();
+    let told = Reader::new().run("komado dev demo --fast").join("\n");
+    let told = figures.replace_all(&told, "N");
+    for page in ["README.md", "README.ja.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let (_, shown) = text.split_once("```text\n").unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        assert!(shown.lines().count() <= 10, "{page}: {shown}");
+        for line in shown.lines() {
+            let line = figures.replace_all(line, "N");
+            assert!(told.lines().any(|told| told == line), "{page}: the demo does not say {line:?}:\n{told}");
+        }
+    }
+}
+
 #[test]
 fn the_page_reader_sees_commands_outputs_and_differences() {
     let page = "```console\n$ printf 'a\\nb 12:30\\n'\na\nb 11:22\n$ echo 'x\n> y'\nx\nz\n```\n\n```sh\n$ exit 1\n```\n";
