@@ -49,15 +49,15 @@ verbs! {
         Recall(read::RecallArgs) => read::recall,
         /// Write a session to a file or to standard output
         Export(sessions::ExportArgs) => sessions::export,
-        /// Read a session that was exported
+        /// Import a session from an export
         Import(sessions::ImportArgs) => sessions::import,
-        /// Make the view fit its window, or say what would be done
+        /// Make the view fit its window, or show what would be done
         Fit(window::Fit),
         /// Go back to a moment, as if nothing after it had happened
         Rewind(edit::Rewind),
         /// Undo one edit and keep everything said since
         Revert(edit::Revert),
-        /// Go on from a moment in another thread
+        /// Continue from a moment in a new thread
         Fork(thread::Fork),
         /// Edit by hand: condense, truncate, trim, pin, unpin, setup, redact
         #[command(subcommand)]

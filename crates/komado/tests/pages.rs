@@ -103,7 +103,12 @@ fn follow(page: &str) -> (String, Vec<String>) {
         if !matches(expected, &told) {
             faults.push(format!("$ {}\n{}", step.command, told.join("\n")));
             written.extend(lines[copied..step.output.start].iter().map(|line| (*line).to_owned()));
-            written.extend(told);
+            // A line with `…` that still holds stays as it is.
+            let kept = |told: String| {
+                let mut lines = expected.iter().filter(|line| **line != "…" && line.contains('…'));
+                lines.find(|line| line_matches(line, &told)).map_or(told, |line| (*line).to_owned())
+            };
+            written.extend(told.into_iter().map(kept));
             copied = step.output.end;
         }
     }
