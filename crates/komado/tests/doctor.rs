@@ -85,7 +85,7 @@ fn a_job_that_is_no_task_is_named_with_the_command_that_takes_it_out() {
     assert_eq!((said.code, told.len(), told[0]["job"].as_str()), (1, 2, Some(bad.as_str())), "{}", said.out);
     let why = told[0]["error"].as_str().unwrap();
     let wayout = format!("komado task stop {bad}");
-    assert!(why.contains("no task") && why.contains(&wayout), "{why}");
+    assert!(why.contains("is not a task") && why.contains(&wayout), "{why}");
     place.ok(&["task", "stop", &bad]);
     assert_eq!(place.json(&["admin", "doctor"])["jobs"], 1, "{good} is left");
 }

@@ -51,7 +51,7 @@ fn a_long_line_is_cut_and_other_encodings_are_shown_as_well_as_can_be() {
 fn a_pipe_does_not_keep_the_reader_waiting() {
     let mut bench = Bench::new();
     assert!(!bench.shell("python3 -c 'import os; os.mkfifo(\"pipe\")'").is_error);
-    assert!(bench.wrong("read", &json!({ "path": "pipe" })).contains("no regular file"));
+    assert!(bench.wrong("read", &json!({ "path": "pipe" })).contains("not a regular file"));
     assert!(bench.well("list", &json!({})).contains("pipe (no regular file)"));
     assert!(bench.well("grep", &json!({ "pattern": "x" })).contains("no line"));
 }
