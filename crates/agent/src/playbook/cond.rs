@@ -270,7 +270,7 @@ mod tests {
     fn what_is_no_condition_is_told() {
         for (cond, why) in [
             (json!({"var": "n"}), "has no operator"),
-            (json!({"var": "n", "matches": "("}), "no regex"),
+            (json!({"var": "n", "matches": "("}), "not a regex"),
             (json!({"var": "n", "greater": 1}), "unknown operator \"greater\""),
             (json!({"gt": 1}), "names a variable"),
             (json!({"all": []}), "takes a list"),
