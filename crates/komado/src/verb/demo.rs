@@ -219,7 +219,7 @@ impl Demo<'_, '_> {
             (format!("{komado} log {name} -n 30"), "the journal"),
             (format!("{komado} recall {name} harbours"), "find something"),
             (format!("{komado} thread tree {name}"), "the threads"),
-            (format!("{komado} resume {name}"), "open it again, to revert, rewind, fork"),
+            (format!("{komado} session resume {name}"), "open it again, to revert, rewind, fork"),
         ] {
             self.screen.line(format!("  {line:<32} # {what}"))?;
         }
