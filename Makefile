@@ -10,7 +10,7 @@ TOOLS := $(CURDIR)/target/tools
 BENCH := $(or $(CARGO_TARGET_DIR),target)/release/komado-bench
 DENY := PATH="$$PATH:$(TOOLS)/bin" cargo deny
 
-.PHONY: help run demo test test-features test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
+.PHONY: help run demo test soak test-features test-api test-model test-clients lint deny audit deny-tool bench doc check-data setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,9 @@ demo: ## only watch
 
 test: setup lint test-features ## everything that must pass: lint, each Cargo feature alone, then every test
 	cargo test --workspace --no-fail-fast
+
+soak: setup ## the long tests in full: random journals, killed writers, servers and workers; prints what to record
+	@scripts/soak
 
 # The libraries with each of their features alone; lint builds all of them together.
 test-features: ## the libraries with each Cargo feature alone, without a warning

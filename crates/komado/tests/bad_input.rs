@@ -109,17 +109,17 @@ fn a_misspelt_setting_is_an_error_with_a_hint() {
 #[test]
 fn a_misspelt_variable_is_noted_and_those_of_a_kubernetes_service_are_passed_over() {
     let place = Place::new();
-    for verb in ["sessions", "config"] {
-        let mut command = place.command(&[verb]);
+    for verb in [&["sessions"][..], &["admin", "config"]] {
+        let mut command = place.command(verb);
         command.env("KOMADO_BASEDIR", "x").env("KOMADO_PORT", "tcp://10.0.0.1:8080");
         command.env("KOMADO_SERVICE_HOST", "10.0.0.1").env("KOMADO_PORT_8080_TCP_ADDR", "10.0.0.1");
         let said = run::feed(command, b"");
-        assert_eq!(said.code, 0, "{verb}: {}", said.err);
+        assert_eq!(said.code, 0, "{verb:?}: {}", said.err);
         let notes: Vec<&str> = said.err.lines().filter(|line| line.contains("sets nothing")).collect();
         assert_eq!(
             notes,
             ["komado: the environment variable KOMADO_BASEDIR sets nothing; did you mean KOMADO_BASE_DIR?"],
-            "{verb}"
+            "{verb:?}"
         );
     }
 }

@@ -107,14 +107,14 @@ fn cases() -> Vec<Case> {
         case("fail", "$ broken", json!({ "reason": "broken" })),
         case("stop", "$ enough", json!({ "reason": "enough" })),
         case("pause", "$ lunch", json!({ "reason": "lunch" })),
-        case("resume", "$", json!({})).after("pause $"),
+        case("resume", "$", json!({})).after("session pause $"),
         case("append", "$ hello", json!({ "text": "hello" })),
         case("setup", "$ --system polite", json!({ "system": "polite" })),
         case("redact", "$ --text main.py --reason x --yes", json!({ "text": "main.py", "reason": "x" })),
         case("pin", "$@2", json!({ "seq": 2 })),
-        case("unpin", "$@2", json!({ "seq": 2 })).after("pin $@2"),
+        case("unpin", "$@2", json!({ "seq": 2 })).after("edit pin $@2"),
         case("rewind", "$@2", json!({ "seq": 2 })),
-        case("revert", "$@14", json!({ "seq": 14 })).after("trim $ 3"),
+        case("revert", "$@14", json!({ "seq": 14 })).after("edit trim $ 3"),
         case("truncate", "$ 1..5", json!({ "span": "1..5" })),
         case("trim", "$ 3", json!({ "span": "3" })),
         case("fit", "$ --window 1000", json!({ "window": 1000 })),
@@ -327,7 +327,7 @@ fn seeded(place: &Place, cases: &[Case]) -> Vec<u8> {
     cli.run("thread pause demo/waiting", b"");
     cli.run("thread end demo/done --chronicle found", b"");
     cli.run("new --id bobs --window 8000 --user bob", b"");
-    cli.run("complete bobs", b"");
+    cli.run("session complete bobs", b"");
     let lesson = json!({ "http://127.0.0.1:9 small": { "window": 2000 } });
     std::fs::write(place.path().join("cli/learned.json"), lesson.to_string()).unwrap();
     let export = cli.run("export demo", b"").into_bytes();

@@ -68,7 +68,7 @@ fn tasks_print_what_the_contract_names() {
     let added = place.json(&["task", "add", "窓を直す", "--playbook", "良い.json"]);
     let task = added["session"].as_str().unwrap();
     keeps("task add", std::slice::from_ref(&added));
-    for verb in ["session", "pause", "resume"] {
+    for verb in ["pause", "resume"] {
         keeps(&format!("task {verb}"), &[place.json(&["task", verb, task])]);
     }
     keeps(

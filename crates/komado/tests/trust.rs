@@ -562,7 +562,7 @@ fn a_folder_that_is_restored_to_its_own_path_is_still_the_users() {
 #[test]
 fn a_working_folder_that_is_gone_is_named_as_the_reason() {
     let place = Place::new();
-    for verb in ["sessions", "trust", "new"] {
+    for verb in ["sessions", "admin trust", "new"] {
         let mut command = place.program("sh");
         let komado = env!("CARGO_BIN_EXE_komado");
         command.args(["-c", &format!("mkdir gone && cd gone && rmdir ../gone && '{komado}' {verb}")]);

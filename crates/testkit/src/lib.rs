@@ -12,6 +12,7 @@ mod faulty;
 pub mod notation;
 #[cfg(feature = "scripted")]
 mod scripted;
+pub mod soak;
 #[cfg(feature = "tracker")]
 pub mod tracker;
 

@@ -1,7 +1,7 @@
 //! What must hold for every journal in every window, tried on random ones.
 //!
-//! Each test is a law in one sentence. A failure prints the seed and the journal in the notation. In `make test` some
-//! hundred thousand pairs of journal and window are tried; `KOMADO_ROUNDS=10` tries as many times more.
+//! Each test is a law in one sentence. A failure prints the seed and the journal in the notation. `make soak` tries some
+//! hundred thousand pairs of journal and window, `make test` a quarter of them.
 
 mod budget;
 use crate::fold::dice;

@@ -1,6 +1,6 @@
 //! How a window is shared out, and which part of a thread its children see, tried on random windows and journals.
 //!
-//! A failure prints the seed and the journal in the notation; `KOMADO_ROUNDS=10` tries as many times more.
+//! A failure prints the seed and the journal in the notation; `make soak` tries more.
 
 mod cut;
 use crate::fold::dice;

@@ -1,8 +1,8 @@
 //! Trees of threads, up to six deep, to which anything happens in any order.
 //!
 //! What must hold for all of them: no view exceeds its share, every protected slice is in view, and once everybody has let
-//! go, however they did, the tree is whole. A failure prints the seed and all that was done; `KOMADO_ROUNDS=10` tries as
-//! many times more.
+//! go, however they did, the tree is whole. A failure prints the seed and all that was done; `make soak` tries
+//! three times as many.
 
 use crate::shares::kit::{counted, seen_above, share};
 use crate::shares::room::Room;
@@ -13,6 +13,7 @@ use komado_core::thread::{Header, ThreadStatus, branch};
 use komado_core::{Kind, Message, Seq, View};
 use komado_engine::Thread;
 use komado_store::{BranchFilter, OpenMode};
+use komado_testkit::soak::times;
 use std::collections::BTreeMap;
 
 /// What was seen of the threads above, and by which share.
@@ -136,15 +137,11 @@ fn check_tree(world: &World<'_>) {
     }
 }
 
-fn rounds() -> u64 {
-    std::env::var("KOMADO_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
-}
-
 #[test]
 fn no_view_exceeds_its_share_every_slice_is_in_view_and_any_order_leaves_the_tree_whole() {
     let mut done: BTreeMap<&str, u32> = BTreeMap::new();
     let mut deepest = 0;
-    for seed in 0..96 * rounds() {
+    for seed in 0..times(32, 96) {
         let room = Room::memory();
         let mut world = World::new(&room, seed);
         let mut seen = Seen::new();

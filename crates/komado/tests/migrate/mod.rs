@@ -242,7 +242,7 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let rows = place.json_lines(&args[..5]);
+    let rows = place.json_lines(&args[..6]);
     assert!(rows.iter().any(|row| row["outcome"] == "there"), "nothing was done before it was killed");
     assert_eq!(rows[30]["summary"]["left"], 0);
     assert_eq!(exports(&to, &ids), exports(&from, &ids));

@@ -142,7 +142,7 @@ fn a_task_that_is_worked_on_is_stopped_and_its_worker_goes_on_with_another() {
     let other = shop.add("(t) other");
     shop.await_state(&other, "completed");
     worker.stop();
-    for verb in ["session", "pause", "resume", "stop"] {
+    for verb in ["pause", "resume", "stop"] {
         for (id, state) in [(&id, "stopped"), (&other, "completed")] {
             let said = shop.refused(&["task", verb, id], 5);
             assert!(said.contains(state), "{verb} {state}: {said}");

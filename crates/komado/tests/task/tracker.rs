@@ -161,7 +161,7 @@ fn worker_without_a_program(desk: &Desk) -> Worker {
         .or_else(|_| std::fs::copy(whole.get_program(), &copy).map(|_| ()))
         .unwrap();
     let mut command = place.program(copy.to_str().unwrap());
-    command.arg("work").env_remove("PATH");
+    command.args(["task", "work"]).env_remove("PATH");
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let worker = Worker(started(quiet));
     std::fs::remove_file(copy).unwrap();

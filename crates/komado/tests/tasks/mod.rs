@@ -1,6 +1,6 @@
 //! Tasks from end to end: issues at a stand-in for GitHub and one for GitLab, a model that follows a script, real MCP
-//! servers over pipes and over HTTP, and workers that are killed at random. `KOMADO_TASKS` says how many tasks; a few
-//! unless told.
+//! servers over pipes and over HTTP, and workers that are killed at random. `make soak` has 50 tasks, `make test` a
+//! few.
 mod check;
 mod course;
 mod crew;
@@ -10,15 +10,16 @@ use crate::servers;
 mod town;
 
 use crew::Crew;
+use komado_testkit::soak::times;
 use servers::{Kind, Server};
 use town::Town;
 
-/// How many tasks, unless `KOMADO_TASKS` says otherwise.
-const FEW: usize = 4;
+/// How many tasks in `make test`.
+const FEW: u64 = 4;
 
 /// Every task is done once, whoever was killed meanwhile.
-fn go_on(name: &str, few: usize, store: Option<&str>) {
-    let tasks = std::env::var("KOMADO_TASKS").ok().and_then(|text| text.parse().ok()).unwrap_or(few);
+fn go_on(name: &str, few: u64, store: Option<&str>) {
+    let tasks = usize::try_from(times(few, 50)).unwrap();
     let town = Town::new(tasks, store);
     town.ok(&["task", "fetch"]);
     let mut crew = Crew::new(&town, tasks);

@@ -159,7 +159,7 @@ fn a_session_that_ends_says_which_children_ended_with_it() {
         place.ok(&["thread", "end", &format!("{id}/stelis_2"), "--no-chronicle"]);
         let mut args = verb.to_vec();
         args.push(&id);
-        args.extend((verb[0] == "fail").then_some("because"));
+        args.extend((verb[1] == "fail").then_some("because"));
         let row = place.json(&args);
         assert_eq!(row["aborted"], json!(["stelis_1"]), "{verb:?}");
         let tree = place.json(&["thread", "tree", &id]);

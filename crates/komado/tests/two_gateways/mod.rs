@@ -1,5 +1,5 @@
 //! Two `komado serve` on one store: conversations that go back and forth between them, and one of the two killed under
-//! load. `KOMADO_SESSIONS` says how many conversations; a few unless told.
+//! load. `make soak` has 100 conversations, `make test` a few.
 mod crowd;
 #[allow(dead_code)]
 use crate::gateway::stage;
@@ -7,11 +7,12 @@ use crate::run;
 use crate::servers;
 
 use crowd::Crowd;
+use komado_testkit::soak::times;
 use servers::{Kind, Server};
 use stage::{Fake, Gateway, Heard, reply, say};
 
 fn sessions() -> usize {
-    std::env::var("KOMADO_SESSIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
+    usize::try_from(times(8, 100)).unwrap()
 }
 
 /// A model that takes a moment, and says the same to the same question.

@@ -2,7 +2,7 @@
 //!
 //! Writers append to sessions of their own and note what was acknowledged, out of the store's reach. For files the writers
 //! are processes and are killed; for servers the server is, or its connections are cut in mid-message. Afterwards every
-//! session is read. `KOMADO_KILLS` says how often (6 unless told), `KOMADO_SEED` repeats the moments of an earlier run.
+//! session is read. `make soak` kills 200 times, `make test` 6 times; `KOMADO_SEED` repeats the moments of an earlier run.
 
 mod conversation;
 #[allow(dead_code)] // Others throw it in more ways.
@@ -15,6 +15,7 @@ use crate::servers;
 
 use dice::Dice;
 use komado_store::{ConnectOptions, Holder, Store, connect};
+use komado_testkit::soak::times;
 use ledger::Ledger;
 use load::Load;
 use processes::Process;
@@ -27,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const BETWEEN: u64 = 12;
 
 fn kills() -> u32 {
-    std::env::var("KOMADO_KILLS").ok().map_or(6, |kills| kills.parse().expect("KOMADO_KILLS is a number"))
+    u32::try_from(times(6, 200)).unwrap()
 }
 
 fn seed() -> u64 {

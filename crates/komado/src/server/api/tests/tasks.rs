@@ -99,7 +99,7 @@ async fn a_key_sees_the_tasks_of_its_user_and_only_one_that_sees_all_changes_any
         assert_eq!(told.replace(id.as_str(), "absent"), absent);
     }
     place.with("GET", "/tasks/roots", &ann, None).await.problem(404);
-    for verb in ["session", "pause", "resume", "stop", "retry"] {
+    for verb in ["pause", "resume", "stop", "retry"] {
         let told = place.with("POST", &format!("/tasks/{hers}/{verb}"), &ann, None).await.problem(403);
         assert!(told.contains("--sees all"), "{told}");
     }
