@@ -143,7 +143,10 @@ pub fn tried_out(engine: &Engine, kit: &mut TaskContext<'_>) -> Option<TaskOutco
 }
 
 fn last_try(most: u32, why: &str) -> String {
-    format!("given up after {most} tries; the last one: {why}")
+    match most {
+        1 => format!("given up after 1 try: {why}"),
+        _ => format!("given up after {most} tries; the last one: {why}"),
+    }
 }
 
 /// What becomes of a task that cannot even be begun here: what it works with is missing, or a user wants it to rest.

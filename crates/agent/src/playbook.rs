@@ -10,6 +10,7 @@ mod check;
 mod child;
 mod cond;
 mod draw;
+mod mermaid;
 mod node;
 mod read;
 mod run;
@@ -131,6 +132,11 @@ impl Playbook {
     /// As lines of at most `width` columns, for a terminal.
     pub fn drawn(&self, width: usize) -> String {
         draw::text(self, width)
+    }
+
+    /// As a Mermaid flowchart.
+    pub fn mermaid(&self) -> String {
+        mermaid::text(self)
     }
 
     /// As a picture.

@@ -11,6 +11,7 @@ use super::origin::SettingPlace;
 use super::table::{Setting, SettingKind};
 use super::{ConfigError, Sources, mask};
 use komado_agent::sandbox::Network;
+use komado_core::amount::{self, TimeUnit};
 use komado_core::budget::PERCENT;
 use komado_core::journal::Ratio;
 
@@ -29,7 +30,7 @@ pub(super) enum SettingValue {
     Network(Network),
     /// Of [`SettingKind::Pairs`].
     Pairs(Vec<(String, String)>),
-    /// Of a [`SettingKind::Count`].
+    /// Of a [`SettingKind::Count`], [`SettingKind::Tokens`] or [`SettingKind::Time`].
     Count(u32),
     /// Of a [`SettingKind::Path`].
     Path(PathBuf),
@@ -173,6 +174,12 @@ pub(super) fn expected(kind: SettingKind) -> String {
         SettingKind::Ratio => "a number above 0 and at most 1".to_owned(),
         SettingKind::Part => "a number from 0.01 to 0.99".to_owned(),
         SettingKind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        SettingKind::Tokens { min, max } => {
+            format!("a whole number from {min} to {max}, such as 8000 or 128k")
+        }
+        SettingKind::Time { unit, min, max } => {
+            format!("a whole number from {min} to {max}, or a time such as {}", time_forms(unit))
+        }
         SettingKind::Text => "a text that is not empty".to_owned(),
         SettingKind::Path => "a path".to_owned(),
         SettingKind::Secret => "a text".to_owned(),
@@ -190,6 +197,11 @@ pub(super) fn expected(kind: SettingKind) -> String {
             format!("{}, one per line", forms.join(" or "))
         }
     }
+}
+
+/// Forms that name their unit.
+fn time_forms(unit: TimeUnit) -> &'static str {
+    unit.forms().split_once(", ").map_or("", |(_, forms)| forms)
 }
 
 fn any_of(words: &[&str]) -> String {
@@ -212,6 +224,8 @@ fn parse(kind: SettingKind, text: &str, sources: &Sources<'_>) -> Option<Setting
         SettingKind::Count { min, max } => {
             word.replace('_', "").parse().ok().filter(|n| (min..=max).contains(n)).map(SettingValue::Count)
         }
+        SettingKind::Tokens { min, max } => bounded(amount::tokens(word)?, min, max),
+        SettingKind::Time { unit, min, max } => bounded(amount::time(word, unit)?, min, max),
         SettingKind::Text => Some(text).filter(|_| !word.is_empty()).map(own),
         SettingKind::Path => path(text, sources).map(SettingValue::Path),
         // A key read from a file often ends in a newline, which no header could carry.
@@ -241,6 +255,10 @@ fn parse(kind: SettingKind, text: &str, sources: &Sources<'_>) -> Option<Setting
             lines(text).map(one).collect::<Option<_>>().map(SettingValue::Pairs)
         }
     }
+}
+
+fn bounded(n: u64, min: u32, max: u32) -> Option<SettingValue> {
+    u32::try_from(n).ok().filter(|n| (min..=max).contains(n)).map(SettingValue::Count)
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {

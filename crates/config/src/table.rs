@@ -13,6 +13,7 @@ pub use rows::SETTINGS;
 
 use crate::check::expected;
 use crate::mask;
+use komado_core::amount::TimeUnit;
 use std::fmt::Write;
 
 /// One setting.
@@ -48,6 +49,22 @@ pub enum SettingKind {
     Part,
     /// A whole number within bounds.
     Count {
+        /// The least that is allowed.
+        min: u32,
+        /// The most that is allowed.
+        max: u32,
+    },
+    /// A number of tokens within bounds, also as `128k`.
+    Tokens {
+        /// The least that is allowed.
+        min: u32,
+        /// The most that is allowed.
+        max: u32,
+    },
+    /// A time in whole units within bounds: a plain number of them, or one that names its unit, such as `90s` or `30d`.
+    Time {
+        /// What a plain number counts.
+        unit: TimeUnit,
         /// The least that is allowed.
         min: u32,
         /// The most that is allowed.
@@ -89,7 +106,9 @@ impl SettingKind {
 }
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 8] = [
+pub(super) const RESERVED: [&str; 9] = [
+    // A shell that completes a line.
+    "KOMADO_COMPLETE",
     "KOMADO_CONFIG",
     "KOMADO_DATA",
     "KOMADO_LOG",

@@ -10,6 +10,7 @@
 
 pub mod address;
 pub mod admit;
+pub mod amount;
 pub mod budget;
 pub mod clip;
 pub mod digest;

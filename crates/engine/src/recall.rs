@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// The sessions of a scope, the newest first.
-    fn sessions_of(&self, scope: &RecallScope) -> Result<Vec<SessionId>> {
+    pub fn sessions_of(&self, scope: &RecallScope) -> Result<Vec<SessionId>> {
         let query = match scope {
             RecallScope::Session(session) | RecallScope::Thread { session, .. } => {
                 return Ok(vec![session.clone()]);

@@ -607,6 +607,7 @@ fn pair(outcome: &mut ToolOutcome, open: &OpenUnit) -> Result<()> {
         let Some(call) = call else {
             let why = match open.calls.len() {
                 0 => "no call waits for one".to_owned(),
+                1 => format!("the call that waits is not to {:?}", outcome.name.as_deref().unwrap_or("?")),
                 n => format!("{n} calls wait, none of them to {:?}", outcome.name.as_deref().unwrap_or("?")),
             };
             return Err(Error::NoCallFits(why));

@@ -69,6 +69,36 @@ impl App {
         Ok(Self::over(engine, config, None, CliOutput::new(options.json)))
     }
 
+    /// What a verb that only looks runs in, without a word or a question: `None` where something had to be asked, made or reached
+    /// over a network first.
+    pub(crate) fn quiet(options: &GlobalOptions) -> Option<OperationContext> {
+        let config = Self::quiet_config(options)?;
+        let base = match config.store_url.as_deref().unwrap_or("file:").strip_prefix("file:") {
+            Some(path) => match path.trim_start_matches("//") {
+                "" => config.base_dir.clone(),
+                path => PathBuf::from(path),
+            },
+            None => return None,
+        };
+        let is_used = match config.finds_base_dir() {
+            true => consents::look(&base, &Consents::of_user()) == consents::FolderTrust::Own,
+            false => true,
+        };
+        // A store without its table would make it.
+        if !config.enabled || !is_used || !base.join("tasks.db").is_file() {
+            return None;
+        }
+        let files = Arc::new(FileStore::new(&base, holder()));
+        let engine = Engine::new(Arc::clone(&files) as Arc<dyn Store>, Arc::new(KomadoClock));
+        Some(OperationContext::new(engine, Arc::new(config), Some(files), |_| ()))
+    }
+
+    /// The settings, without a word or a question: those of a folder that needs consent are left out.
+    pub(crate) fn quiet_config(options: &GlobalOptions) -> Option<Config> {
+        let consents = Consents::of_user();
+        read_config(options, InFolder::Told, &consents).ok()?.ok()
+    }
+
     /// Over an engine.
     pub(crate) fn over(
         engine: Engine,

@@ -2,11 +2,13 @@
 
 use crate::app::{App, GlobalOptions};
 use crate::verb::{
-    ask, chat, demo, models, playbook, read, report, serve, session as sessions, task, thread as threads,
-    trust, user, write,
+    ask, chat, demo, models, playbook, read, report, serve, session as sessions, shell, task,
+    thread as threads, trust, user, write,
 };
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use komado_config::InFolder;
+use komado_core::suggest::nearest_name;
 use komado_ops::work::launcher;
 use komado_ops::{FaultKind, OpFault, OpResult, config, doctor, edit, replay, session, thread, window};
 use std::ffi::OsString;
@@ -154,8 +156,10 @@ verbs! {
         /// Create, list and revoke keys for clients of `komado serve`
         #[command(subcommand)]
         Key(user::KeyVerb) => user::KeyVerb::run,
-        /// Print a completion script for a shell
-        Completions(CompletionsArgs) => completions,
+        /// Print the line that lets a shell complete verbs, options and ids
+        Completions(shell::CompletionsArgs) => shell::completions,
+        /// Print the manual's first page, or write a page for each verb
+        Man(shell::ManArgs) => shell::man,
     }
 }
 
@@ -201,7 +205,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// Reads the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
+    let matches = command().try_get_matches().map_err(|error| with_path(error, &command()))?;
     let mut names = vec!["komado"];
     let mut level = &matches;
     while let Some((name, below)) = level.subcommand() {
@@ -210,6 +214,43 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     }
     crate::app::PROGRAM.get_or_init(|| names.join(" "));
     Cli::from_arg_matches(&matches)
+}
+
+/// Names the group of a verb that was looked for elsewhere: `komado pin` is `komado edit pin`.
+fn with_path(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand).cloned() else {
+        return error;
+    };
+    let mut paths = Vec::new();
+    verb_paths(command, "", &mut paths);
+    let last = |path: &String| path.rsplit(' ').next().unwrap_or_default().to_owned();
+    let mut meant: Vec<String> = paths.iter().filter(|path| last(path) == name).cloned().collect();
+    if meant.is_empty() && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let names: Vec<String> = paths.iter().map(last).collect();
+        let near = nearest_name(&name, names.iter().map(String::as_str));
+        meant = paths.iter().filter(|path| Some(last(path).as_str()) == near).cloned().collect();
+    }
+    if !meant.is_empty() {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let meant: Vec<String> = meant.iter().map(|path| format!("`komado {path}`")).collect();
+        let tip = format!("did you mean {}?", meant.join(" or "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Every verb that can be run, as it is written after `komado`.
+fn verb_paths(command: &clap::Command, above: &str, paths: &mut Vec<String>) {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        let path = format!("{above}{}", verb.get_name());
+        match verb.is_subcommand_required_set() {
+            true => verb_paths(verb, &format!("{path} "), paths),
+            false => {
+                verb_paths(verb, &format!("{path} "), paths);
+                paths.push(path);
+            }
+        }
+    }
 }
 
 fn bold() -> clap::builder::styling::Style {
@@ -230,7 +271,7 @@ pub(crate) fn run(cli: Cli) -> OpResult {
     }
     let mut app = match &cli.verb {
         Verb::Admin(AdminVerb::Config(_)) => App::storeless(&cli.options, InFolder::Told)?,
-        Verb::Admin(AdminVerb::Completions(_) | AdminVerb::Trust(_))
+        Verb::Admin(AdminVerb::Completions(_) | AdminVerb::Man(_) | AdminVerb::Trust(_))
         | Verb::Dev(DevVerb::ExplainError(_))
         | Verb::ExplainError(_) => App::storeless(&cli.options, InFolder::Ignored)?,
         _ => App::new(&cli.options)?,
@@ -245,19 +286,6 @@ pub(crate) fn run(cli: Cli) -> OpResult {
         FaultKind::Malformed => OpFault::usage(fault.message()),
         _ => app.explained(fault),
     })
-}
-
-#[derive(clap::Args, Debug)]
-struct CompletionsArgs {
-    /// The shell
-    shell: clap_complete::Shell,
-}
-
-/// Prints a script that lets a shell complete verbs and options.
-fn completions(app: &mut App, args: CompletionsArgs) -> OpResult {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command(), "komado", &mut script);
-    Ok(app.paper.raw().write_all(&script)?)
 }
 
 #[derive(clap::Args, Debug)]
@@ -302,5 +330,55 @@ mod tests {
             assert!(line.chars().count() <= 80, "{line}");
         }
         listed.iter().for_each(|name| assert!(help.contains(&format!("\n  {name:<10}")), "{name}: {help}"));
+    }
+
+    /// Every command below this one, itself included, with its whole name.
+    fn each(command: &clap::Command, name: String, found: &mut Vec<(String, clap::Command)>) {
+        found.push((name.clone(), command.clone()));
+        let below =
+            command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+        below.for_each(|below| each(below, format!("{name} {}", below.get_name()), found));
+    }
+
+    #[test]
+    fn every_help_page_fits_80_columns_and_sets_the_global_options_apart() {
+        let mut command = command().term_width(80);
+        command.build();
+        let mut all = Vec::new();
+        each(&command, "komado".to_owned(), &mut all);
+        assert!(all.len() > 80, "{}", all.len());
+        for (name, command) in all {
+            let mut command = command.term_width(80);
+            for help in [command.render_help().to_string(), command.render_long_help().to_string()] {
+                let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+                assert!(wide.is_empty(), "{name}: {wide:?}");
+                let (own, global) =
+                    help.split_once("Global options:").unwrap_or_else(|| panic!("{name}: {help}"));
+                for option in ["--json", "--base-dir <DIR>", "--config <FILE>", "--set <KEY=VALUE>"] {
+                    assert!(global.contains(option), "{name}: {option}: {help}");
+                }
+                assert!(!own.contains("--base-dir <"), "{name}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_verb_that_stands_in_a_group_is_found_by_its_name() {
+        let tip = |line: &str| {
+            let error = command().try_get_matches_from(line.split(' ')).unwrap_err();
+            with_path(error, &command()).to_string()
+        };
+        for (line, meant) in [
+            ("komado pin x@1", "did you mean `komado edit pin`?"),
+            ("komado doctor", "did you mean `komado admin doctor`?"),
+            ("komado edit complete", "did you mean `komado session complete`?"),
+            ("komado revoke", "did you mean `komado admin key revoke`?"),
+            ("komado condens", "did you mean `komado edit condense`?"),
+            ("komado list", "`komado task list`"),
+        ] {
+            let said = tip(line);
+            assert!(said.contains(meant), "{line}: {said}");
+        }
+        assert!(tip("komado sesions").contains("sessions") && !tip("komado zzzzzz").contains("did you mean"));
     }
 }

@@ -5,6 +5,7 @@
 //! it goes, and JSON is on a terminal. Only [`CliOutput::raw`] gives bytes as they are.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+pub(crate) use komado_core::amount::count;
 pub(crate) use komado_core::notation::grouped as number;
 use komado_core::notation::{shown, tamed, width as width_of};
 use komado_ops::{FaultKind, OpFault, OpResult, OperationProgress};
@@ -14,6 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,6 +71,16 @@ impl CliOutput {
             true => self.line(clip(text, self.width)),
             false => self.line(text),
         }
+    }
+
+    /// Prints a line that ends with a name. On a terminal that it does not fit, the name stands in a line of its own: one that is cut
+    /// names nothing.
+    pub(crate) fn named(&mut self, before: &str, name: &str) -> OpResult {
+        if self.terminal && width_of(before) + 2 + width_of(name) > self.width {
+            self.line(before)?;
+            return self.line(format!("    {name}"));
+        }
+        self.line(format!("{before}  {name}"))
     }
 
     /// Prints one JSON value on a line.
@@ -226,11 +238,6 @@ pub(crate) fn text_of(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A number of things, with the word for one or many of them.
-pub(crate) fn count(n: u64, one: &str) -> String {
-    format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
-}
-
 /// Columns that line up, also where a character takes two of them: rows of cells; the first row is the heading. A cell is one line, and a terminal shows it as it is.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
     let rows: Vec<Vec<String>> =
@@ -265,7 +272,10 @@ const FEWEST: u64 = 2000;
 
 /// How far the operation that runs has come, where standard error is a terminal.
 #[derive(Clone, Default)]
-pub(crate) struct ProgressShown(Arc<Mutex<Option<ProgressBar>>>);
+pub(crate) struct ProgressShown {
+    bar: Arc<Mutex<Option<ProgressBar>>>,
+    searched: Arc<AtomicU64>,
+}
 
 impl ProgressShown {
     /// Shows how far an operation has come.
@@ -273,6 +283,10 @@ impl ProgressShown {
         let (what, done, total) = match at {
             OperationProgress::Indexing { total, .. } if total <= FEWEST => return,
             OperationProgress::Indexing { done, total } => ("indexing", done, Some(total)),
+            OperationProgress::Searching { done, total } => {
+                self.searched.store(total, Ordering::Relaxed);
+                ("searching sessions", done, Some(total))
+            }
             OperationProgress::Appending { entries } => ("entries", entries, None),
             OperationProgress::Reading { sessions, .. } => ("sessions", sessions, None),
             OperationProgress::Checking { done, total } => ("checking", done, total),
@@ -280,7 +294,7 @@ impl ProgressShown {
             OperationProgress::Importing { lines } => ("lines", lines, None),
             OperationProgress::Replaying { done, total } => ("replaying", done, Some(total)),
         };
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = held.get_or_insert_with(|| match total {
             Some(total) => bar(what, total),
             None => spinner(what),
@@ -289,9 +303,14 @@ impl ProgressShown {
         shown.set_position(done);
     }
 
+    /// How many sessions were searched, where a search over sessions ran.
+    pub(crate) fn searched(&self) -> u64 {
+        self.searched.load(Ordering::Relaxed)
+    }
+
     /// Takes the bar away.
     pub(crate) fn clear(&self) {
-        if let Some(shown) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(shown) = self.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
             shown.finish_and_clear();
         }
     }
@@ -387,6 +406,19 @@ mod tests {
         paper.json(&"\u{9b}窓").unwrap();
         paper.flush().unwrap();
         assert_eq!(page.text(), "\"\u{9b}窓\"\n", "for programs it is as it is");
+    }
+
+    #[test]
+    fn a_name_is_never_cut() {
+        for (terminal, expect) in
+            [(true, "  128k\n    deepinfra/a-long-name\n"), (false, "  128k  deepinfra/a-long-name\n")]
+        {
+            let page = Page::default();
+            let mut paper = CliOutput { terminal, width: 20, ..page.paper() };
+            paper.named("  128k", "deepinfra/a-long-name").unwrap();
+            paper.flush().unwrap();
+            assert_eq!(page.text(), expect);
+        }
     }
 
     #[test]

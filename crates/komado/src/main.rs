@@ -8,6 +8,7 @@ mod verb;
 mod app;
 mod cli;
 mod cli_output;
+mod completion;
 mod process;
 mod render;
 mod report;
@@ -19,6 +20,7 @@ use komado_ops::{FaultKind, OpFault};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    completion::answer(cli::command);
     let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -8,8 +8,10 @@ mod thread;
 pub(crate) mod window;
 
 use crate::cli_output::{CliOutput, table};
+use komado_core::amount::age;
 use komado_ops::{OpResult, ResultPage};
 use serde::Serialize;
+use std::time::Duration;
 
 /// A result that can be printed.
 pub(crate) trait Render: Serialize {
@@ -65,6 +67,15 @@ fn seconds(at: &str) -> String {
     at.chars().take(19).collect()
 }
 
+/// How long something took: `340 ms`, `1.2 s`, `3 min`.
+pub(crate) fn took(milliseconds: f64) -> String {
+    match milliseconds.max(0.0) {
+        short if short < 1_000.0 => format!("{short:.0} ms"),
+        short if short < 10_000.0 => format!("{:.1} s", short / 1_000.0),
+        long => age(Duration::from_secs_f64(long / 1_000.0).as_secs()),
+    }
+}
+
 /// `session` or `session/thread`, as a command line takes it.
 fn address(session: &str, thread: &str) -> String {
     if thread == "root" { session.to_owned() } else { format!("{session}/{thread}") }
@@ -73,4 +84,15 @@ fn address(session: &str, thread: &str) -> String {
 /// One line of JSON for each item of a list.
 fn each<T: Serialize>(paper: &mut CliOutput, items: &[T]) -> OpResult {
     items.iter().try_for_each(|item| paper.json(item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::took;
+
+    #[test]
+    fn a_time_is_told_in_the_unit_that_fits_it() {
+        let told = [0.0, 340.4, 1_240.0, 42_000.0, 185_000.0, 9e6].map(took);
+        assert_eq!(told, ["0 ms", "340 ms", "1.2 s", "42 s", "3 min", "2 h"]);
+    }
 }

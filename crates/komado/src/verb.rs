@@ -31,6 +31,7 @@ pub(crate) mod read;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod shell;
 pub(crate) mod task;
 pub(crate) mod thread;
 pub(crate) mod trust;

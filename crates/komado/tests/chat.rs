@@ -140,6 +140,101 @@ fn a_failed_request_does_not_end_the_chat() {
 }
 
 #[test]
+fn continue_takes_up_the_conversation_that_changed_last_and_shows_how_it_went() {
+    let place = Place::new();
+    let said = place.run(&["chat", "-c", "--provider", "scripted"]);
+    assert!(said.code == 3 && said.err.contains("no conversation to go on with"), "{}", said.err);
+    let lines: String = (0..5).map(|n| format!("repeat: word{n}\n")).collect();
+    let first = session(&chat(&place, &[], &lines));
+    let second = session(&chat(&place, &[], "repeat: elsewhere\n"));
+    let said = chat(&place, &["-c"], "");
+    assert_eq!((session(&said), said.out.as_str()), (second.clone(), ""), "{}", said.err);
+    chat(&place, &[&first], "repeat: again\n");
+    let said = chat(&place, &["--continue"], "repeat: last\n");
+    assert_eq!((session(&said), said.out.as_str()), (first.clone(), "last\n"), "{}", said.err);
+    for shown in ["❯ repeat: again", "  again", "❯ repeat: word4", "… 6 messages before"] {
+        assert!(said.err.contains(shown), "{shown}: {}", said.err);
+    }
+    assert!(!said.err.contains("word2"), "only the last exchanges: {}", said.err);
+    let log = place.json_lines(&["log", &first]).len();
+    let said = place.feed(&["ask", "-c", "repeat: asked"], b"");
+    assert_eq!((said.code, said.out.as_str()), (0, "asked\n"), "{}", said.err);
+    assert!(place.json_lines(&["log", &first]).len() > log);
+    place.ok(&["session", "complete", &first]);
+    assert_eq!(session(&chat(&place, &["-c"], "")), second, "one that ended does not go on");
+    let said = place.run(&["chat", "-c", &second]);
+    assert!(said.code == 2 && said.err.contains("--continue"), "{}", said.err);
+}
+
+#[test]
+fn a_chat_goes_from_session_to_session() {
+    let place = Place::new();
+    let first = session(&chat(&place, &["--system", "Be short."], "repeat: apples\n"));
+    let said = chat(
+        &place,
+        &[],
+        "repeat: pears\n/new\nrepeat: plums\n/sessions\n/sessions 3\nrepeat: more\n/open nope\n/sessions 9\n/sessions x\n/open\n",
+    );
+    assert_eq!(session(&said), first, "{}", said.err);
+    let listed: Vec<&str> = said.out.lines().filter(|line| line.contains("repeat: ")).collect();
+    assert_eq!(listed.len(), 3, "{}", said.out);
+    for (line, words) in listed.iter().zip(["*  1  ", "   2  ", "   3  "]) {
+        assert!(line.starts_with(words), "{line}");
+    }
+    assert!(listed[0].contains("repeat: plums") && listed[2].contains(&first[..13]), "{}", said.out);
+    assert!(listed[2].contains(" s  ") && listed[2].contains("scripted"), "age and model: {}", listed[2]);
+    assert!(said.err.contains("❯ repeat: apples"), "what was said there: {}", said.err);
+    for wrong in ["nope", "there are 3", "not \"x\"", "say which session"] {
+        assert!(said.err.contains(wrong), "{wrong}: {}", said.err);
+    }
+    assert!(place.ok(&["log", &first]).contains("repeat: more"));
+    assert_eq!(place.json_lines(&["sessions"]).len(), 3);
+}
+
+/// A chat at a terminal of its own, in which `keys` are typed; gives what the terminal showed.
+fn typed(place: &Place, args: &[&str], keys: &str) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut command = place.command(&[&["chat", "--provider", "scripted"], args].concat());
+    command.env("TERM", "xterm").stdin(theirs.try_clone().unwrap());
+    command.stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut screen = std::fs::File::from(ours);
+    let (mut shown, mut bytes, mut is_typed) = (String::new(), [0; 4096], false);
+    // A terminal whose other side was closed gives an error.
+    while let Ok(n @ 1..) = screen.read(&mut bytes) {
+        shown.push_str(&String::from_utf8_lossy(&bytes[..n]));
+        if !is_typed && shown.contains('❯') {
+            screen.write_all(keys.as_bytes()).unwrap();
+            is_typed = true;
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{shown}");
+    shown
+}
+
+#[test]
+fn what_was_typed_is_kept_for_the_next_chat_and_for_nobody_else() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    typed(&place, &[], "repeat: typed before\r/quit\r");
+    let history = place.base().join("chat_history");
+    assert!(std::fs::read_to_string(&history).unwrap().contains("repeat: typed before"));
+    assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+    // Up twice: over the command to the message, which is said again.
+    let shown = typed(&place, &["-c"], "\u{1b}[A\u{1b}[A\r/quit\r");
+    assert!(shown.contains("\u{1b}[2m"), "what was said before is dimmed: {shown}");
+    let log = place.ok(&["log", &place.json_lines(&["sessions"])[0]["session"].as_str().unwrap().to_owned()]);
+    assert_eq!(log.matches("user \"repeat: typed before\"").count(), 2, "{log}");
+    assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
 fn chat_is_not_for_programs() {
     let place = Place::new();
     let said = place.run(&["chat", "--json"]);

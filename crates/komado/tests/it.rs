@@ -33,6 +33,7 @@ mod sdk;
 mod seed_commands;
 #[path = "../../store/tests/servers/mod.rs"]
 mod servers;
+mod shell;
 mod task;
 mod tasks;
 mod thread;

@@ -33,8 +33,34 @@ fn an_unknown_model_says_what_to_do() {
     let said = place.run(&["models", "llama3.1:8b"]);
     assert_eq!(said.code, 3, "{}", said.err);
     assert!(said.err.contains("llama3.1:8b") && said.err.contains("--window"), "{}", said.err);
-    let said = place.run(&["models", "sonnet-4"]);
-    assert!(said.code == 3 && said.err.contains("claude-sonnet-4"), "{}", said.err);
+    let said = place.run(&["models", "claude", "llama3.1:8b"]);
+    assert!(said.code == 3 && said.err.contains("komado models WORD"), "{}", said.err);
+}
+
+#[test]
+fn words_filter_the_list_over_name_and_provider() {
+    let place = Place::new();
+    let all = place.json_lines(&["models"]);
+    let holds = |words: &[&str]| {
+        let name = |m: &serde_json::Value| {
+            format!("{}/{}", m["provider"].as_str().unwrap(), m["id"].as_str().unwrap()).to_lowercase()
+        };
+        all.iter().filter(|m| words.iter().all(|word| name(m).contains(word))).cloned().collect::<Vec<_>>()
+    };
+    let claude = holds(&["claude"]);
+    assert!(claude.len() > 3 && claude.len() < all.len());
+    assert_eq!(place.json_lines(&["models", "CLAUDE"]), claude);
+    assert_eq!(place.json_lines(&["models", "sonnet-4", "anthropic"]), holds(&["sonnet-4", "anthropic"]));
+    let said = place.run(&["models", "claude"]);
+    assert_eq!(said.out.lines().count(), claude.len() + 1, "{}", said.out);
+    assert!(said.err.contains(&format!("{} of {} models", claude.len(), all.len())), "{}", said.err);
+    for model in &claude {
+        let name = format!("{}/{}", model["provider"].as_str().unwrap(), model["id"].as_str().unwrap());
+        assert!(said.out.lines().any(|line| line.ends_with(&name)), "{name} is whole: {}", said.out);
+    }
+    let only = all.iter().find(|m| holds(&[m["id"].as_str().unwrap()]).len() == 1).unwrap();
+    let id = only["id"].as_str().unwrap();
+    assert!(place.ok(&["models", id]).contains("longest answer"), "{id}: one model is shown in full");
 }
 
 #[test]

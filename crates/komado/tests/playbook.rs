@@ -122,7 +122,18 @@ fn a_graph_fits_a_terminal_and_tells_where_every_way_leads() {
     assert_eq!(place.ok(&["playbook", "graph", "p.json", "--svg", "-"]), svg);
     let said = fails(&place, &["playbook", "graph", "p.json", "--svg", "-", "--json"], 2);
     assert!(said.out.is_empty() && said.err.contains("both want standard output"), "{}", said.err);
+    let chart = place.ok(&["playbook", "graph", "p.json", "--mermaid"]);
+    assert!(chart.starts_with("flowchart TD\n") && chart.contains("別の終わり"), "{chart}");
+    assert_eq!(place.json(&["playbook", "graph", "p.json", "--mermaid"])["mermaid"], chart.trim_end());
+    fails(&place, &["playbook", "graph", "p.json", "--mermaid", "--svg", "-"], 2);
     assert!(place.ok(&["playbook", "graph"]).contains("↺ ask"));
+}
+
+#[test]
+fn the_page_on_playbooks_shows_the_built_in_one_as_it_is() {
+    let page = include_str!("../../../docs/playbooks.md");
+    let shown = page.split_once("```mermaid\n").unwrap().1.split_once("\n```").unwrap().0;
+    assert_eq!(Place::new().ok(&["playbook", "graph", "--mermaid"]).trim_end(), shown);
 }
 
 #[test]

@@ -83,7 +83,10 @@ fn sessions_of_a_user_and_all_of_them_are_searched_together() {
     both.sort();
     assert_eq!(found(&["--all", "kettle"]), both);
     assert_eq!(found(&["--user", "ben", "kettle"]).join(" "), ben);
-    assert!(place.ok(&["recall", "--all", "kettle"]).contains(&format!("{ann}@1 user · ")));
+    let said = place.run(&["recall", "--all", "kettle"]);
+    assert!(said.out.contains(&format!("{ann}@1 user · ")), "{}", said.out);
+    assert!(said.err.contains("searched 2 sessions"), "{}", said.err);
+    assert!(place.run(&["recall", "--user", "ann", "kettle"]).err.contains("searched 1 session\n"));
 }
 
 #[test]

@@ -8,9 +8,10 @@ use crate::choice::ModelArgs;
 use crate::session::{create, meta, meter};
 use crate::window::MadeEdit;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
+use komado_core::amount::count;
 use komado_core::journal::{Setup, Usage};
 use komado_core::message::{Call, Message};
-use komado_core::session::MetaConfig;
+use komado_core::session::{MetaConfig, Session, State};
 use komado_core::{Role, Seq, SessionId, ThreadId};
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::exchange::ExchangeEvent;
@@ -20,9 +21,10 @@ use komado_engine::lesson::ModelWindow;
 use komado_engine::model::{ModelChoice, ResolvedModel, SCRIPTED};
 use komado_engine::{Error as Engine, Thread};
 use komado_provider::Cancel;
-use komado_store::OpenMode;
+use komado_store::{OpenMode, SessionQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Ask a model one question in a session, or in a new one.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -220,6 +222,26 @@ fn make(
     Ok(ResolvedAddress { session, thread: ThreadId::root(), seq: None })
 }
 
+/// Sessions that can be talked in, the last one that changed first: not ended, waiting in no queue, no task's.
+pub fn latest_conversations(
+    context: &OperationContext,
+    most: usize,
+    wanted: impl Fn(&Session) -> bool,
+) -> OpResult<Vec<Session>> {
+    let mut latest = BTreeMap::new();
+    context.engine.each_session(SessionQuery::default(), |session| {
+        let can_go_on = matches!(session.status, State::Running) && !session.meta.task_key.is_task();
+        if can_go_on && context.caller.may_see(session) && wanted(session) {
+            latest.insert((session.updated_at.clone(), session.meta.uuid.clone()), session.clone());
+        }
+        if latest.len() > most {
+            latest.pop_first();
+        }
+        Ok(())
+    })?;
+    Ok(latest.into_values().rev().collect())
+}
+
 /// What a model answered.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AskResult {
@@ -290,8 +312,8 @@ impl AskResult {
         match self.gave_up {
             false => Ok(()),
             true => Err(OpFault::failed(format!(
-                "the model called tools for {} turns and said nothing",
-                self.turns
+                "the model called tools for {} and said nothing",
+                count(u64::from(self.turns), "turn")
             ))),
         }
     }

@@ -4,6 +4,8 @@
 //! of another interface, which would send the keys of this machine there.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use komado_core::amount::{self, TOKEN_FORMS, TimeUnit};
+use komado_core::notation::grouped;
 use komado_engine::model::ModelChoice;
 use komado_provider::ResponseForm;
 
@@ -17,13 +19,13 @@ pub struct ModelArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// The model's window in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens::<u32>(1))]
     pub window: Option<u32>,
     /// Where the provider listens
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// The longest answer, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens::<u32>(1))]
     pub max_tokens: Option<u32>,
     /// Print the answer at once instead of as it arrives
     #[arg(long)]
@@ -40,6 +42,32 @@ impl From<ModelArgs> for ModelChoice {
             max_tokens: args.max_tokens,
             form: args.no_stream.then_some(ResponseForm::Whole),
             scripted_window: None,
+        }
+    }
+}
+
+/// Reads a number of tokens, at least `least`, as people write it: `8000`, `12,000` or `128k`.
+pub fn tokens<T: TryFrom<u64>>(
+    least: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| match amount::tokens(text) {
+        Some(n) if n < least => Err(format!("at least {} are needed", grouped(least))),
+        Some(n) => T::try_from(n).map_err(|_| "that is more than any window holds".to_owned()),
+        None => Err(format!("write a number of tokens, such as {TOKEN_FORMS}")),
+    }
+}
+
+/// Reads a time in `unit`s, at least `least`: a plain number of them, or one that names its own unit, such as `90s` or `30d`.
+pub fn time<T: TryFrom<u64>>(
+    unit: TimeUnit,
+    least: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let units = format!("{unit:?}s").to_lowercase();
+        match amount::time(text, unit) {
+            Some(n) if n < least => Err(format!("at least {least} {units} are needed")),
+            Some(n) => T::try_from(n).map_err(|_| format!("that is too many {units}")),
+            None => Err(format!("write whole {units}, such as {}", unit.forms())),
         }
     }
 }

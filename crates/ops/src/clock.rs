@@ -46,6 +46,7 @@ fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<Str
         return Ok(stamp(day.checked_add(into).map_err(|_| wrong())?));
     }
     let unit = match text.chars().last() {
+        Some('s') => 1,
         Some('m') => 60,
         Some('h') => 3600,
         Some('d') => 24 * 3600,
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(after("2024-01-15"), "2024-01-15T01:00:00.000000Z");
         assert_eq!(after("2024-01-15T12:00:00+09:00"), "2024-01-15T03:00:00.000000Z");
         assert_eq!(after("2h"), "2024-01-31T22:00:00.000000Z");
-        assert!(after("2h") < after("1m"));
+        assert!(after("2h") < after("1m") && after("1m") < after("59s"));
         for wrong in ["", "yesterday", "3x", "-1d", "99999999999999999d", "窓", "日"] {
             assert!(until(wrong, now).is_err(), "{wrong}");
         }

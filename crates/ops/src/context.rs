@@ -494,6 +494,13 @@ pub enum OperationProgress {
         /// Entries that will be.
         total: u64,
     },
+    /// Sessions are searched; when all of their indexes are up to date, the search itself begins.
+    Searching {
+        /// Sessions whose index is up to date.
+        done: u64,
+        /// All that are searched.
+        total: u64,
+    },
     /// Messages are appended.
     Appending {
         /// Entries so far.

@@ -3,6 +3,7 @@
 use crate::address::{AtEntry, AtThread, Spans};
 use crate::change;
 use crate::{ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
+use komado_core::amount::count_of;
 use komado_core::journal::Entry;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
@@ -136,7 +137,9 @@ impl Operation for TruncateSpan {
     fn run(self, context: &OperationContext) -> OpResult<ChangedView> {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
-        let text = self.text.unwrap_or_else(|| format!("[{} entries not shown: {span}]", span.entries()));
+        let text = self.text.unwrap_or_else(|| {
+            format!("[{} not shown: {span}]", count_of(u64::from(span.entries()), "entry", "entries"))
+        });
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| {
             thread.truncate(span.0.clone(), &text, "by_hand")
         })?;

@@ -16,6 +16,9 @@ pub struct ListModels {
     /// Only the model that this name means
     #[schemars(length(min = 1), example = &"gpt-4o")]
     pub name: Option<String>,
+    /// Only models whose provider and name hold all of these words, in any case
+    #[schemars(length(min = 1), example = &"claude sonnet")]
+    pub words: Option<String>,
 }
 
 /// A model of one provider.
@@ -53,6 +56,12 @@ impl Operation for ListModels {
             }
             None => registry.models().iter().map(ListedModel::from).collect(),
         };
+        let words = self.words.unwrap_or_default().to_lowercase();
+        let holds = |model: &ListedModel| {
+            let name = format!("{}/{}", model.provider, model.id).to_lowercase();
+            words.split_whitespace().all(|word| name.contains(word))
+        };
+        let models = models.into_iter().filter(holds).collect();
         Ok(ResultPage::whole(models))
     }
 }

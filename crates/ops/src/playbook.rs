@@ -122,6 +122,9 @@ const COLUMNS: usize = 80;
 pub struct GraphPlaybook {
     /// The playbook; the built-in one when left out
     pub file: Option<PathBuf>,
+    /// Also as a Mermaid flowchart
+    #[serde(default)]
+    pub mermaid: bool,
 }
 
 /// A playbook that was drawn.
@@ -133,6 +136,9 @@ pub struct DrawnPlaybook {
     pub nodes: u64,
     /// The drawing as lines.
     pub text: String,
+    /// The drawing as a Mermaid flowchart, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mermaid: Option<String>,
     /// The drawing as a picture, SVG.
     #[serde(skip)]
     pub svg: String,
@@ -148,6 +154,7 @@ impl Operation for GraphPlaybook {
         Ok(DrawnPlaybook {
             nodes: playbook.len() as u64,
             text: playbook.drawn(COLUMNS),
+            mermaid: self.mermaid.then(|| playbook.mermaid()),
             svg: playbook.svg(),
             name: playbook.name,
         })

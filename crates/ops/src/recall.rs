@@ -1,7 +1,7 @@
 //! Find again what was said, whether or not the model still sees it.
 
 use crate::address::AtMoment;
-use crate::choice::one_of;
+use crate::choice::{one_of, tokens};
 use crate::{
     Interfaces, Naming, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress,
     ResultPage, Route, clock,
@@ -47,7 +47,7 @@ pub struct RecallSearch {
     #[schemars(example = &"2030-01-01")]
     pub until: Option<String>,
     /// As many results as fit into so many tokens
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens::<u64>(0))]
     pub budget: Option<u64>,
     /// Also show so many entries before and after each result
     #[arg(long, alias = "neighbors", value_name = "N")]
@@ -81,8 +81,8 @@ fn look(
 ) -> OpResult<ResultPage<Recalled>> {
     let ask = search.ask(&context.engine.now())?;
     let mut found = Vec::new();
+    catch_up(context, scopes)?;
     for scope in scopes {
-        catch_up(context, scope)?;
         found.extend(context.engine.recall(scope, &ask)?);
     }
     if scopes.len() > 1 {
@@ -92,8 +92,25 @@ fn look(
     Ok(ResultPage::whole(found.into_iter().map(Recalled::from).collect()))
 }
 
-/// Brings the index up to date.
-fn catch_up(context: &OperationContext, scope: &RecallScope) -> OpResult {
+/// Brings the index up to date: of one session entry by entry, of many session by session.
+fn catch_up(context: &OperationContext, scopes: &[RecallScope]) -> OpResult {
+    if let [scope @ (RecallScope::Session(_) | RecallScope::Thread { .. })] = scopes {
+        return catch_up_one(context, scope);
+    }
+    let mut sessions = Vec::new();
+    for scope in scopes {
+        sessions.extend(context.engine.sessions_of(scope)?);
+    }
+    let total = sessions.len() as u64;
+    context.progress(OperationProgress::Searching { done: 0, total })?;
+    for (done, session) in (1..).zip(sessions) {
+        context.engine.index(&RecallScope::Session(session), &mut |_, _| {})?;
+        context.progress(OperationProgress::Searching { done, total })?;
+    }
+    Ok(())
+}
+
+fn catch_up_one(context: &OperationContext, scope: &RecallScope) -> OpResult {
     let mut told = Ok(());
     context.engine.index(scope, &mut |done, total| {
         if told.is_ok() {

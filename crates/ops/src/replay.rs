@@ -23,7 +23,7 @@ pub struct ReplayFiles {
     #[arg(required = true, value_name = "FILES|DIR")]
     pub files: Vec<PathBuf>,
     /// The model's window in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: u32,
     /// The budget preset; default: the settings

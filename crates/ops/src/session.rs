@@ -12,10 +12,13 @@ pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use transfer::{Export, Exported, Import, Imported};
 
 use crate::address::AtSession;
+use crate::choice::time;
 use crate::clock::days_ago;
 use crate::page::{self, USUAL};
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route};
 use komado_core::SessionId;
+use komado_core::amount::TimeUnit;
+use komado_core::amount::count;
 use komado_core::session::{Session, State};
 use komado_engine::cleanup::CleanupMode;
 use komado_engine::export::unfinished;
@@ -152,11 +155,11 @@ fn line(session: &SessionRow) -> String {
     let model = session.meta.config.model.as_deref().unwrap_or("-");
     let task = &session.meta.task_key;
     format!(
-        "{} {}, user {user}, task {task}, model {model}, {} calls, {} tokens, made {}",
+        "{} {}, user {user}, task {task}, model {model}, {}, {}, made {}",
         session.id,
         session.status.name(),
-        session.counters.llm_call_count,
-        session.counters.total_tokens,
+        count(session.counters.llm_call_count, "call"),
+        count(session.counters.total_tokens, "token"),
         session.meta.created_at
     )
 }
@@ -222,8 +225,8 @@ impl Operation for RemoveSession {
 /// Remove sessions that ended long ago, and outputs that no entry names; this cannot be undone.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
 pub struct Cleanup {
-    /// Sessions that ended before so many days; context_storage.cleanup_days when left out
-    #[arg(long)]
+    /// Sessions that ended before so many days, such as 30d; context_storage.cleanup_days when left out
+    #[arg(long, value_name = "DAYS", value_parser = time::<u32>(TimeUnit::Day, 0))]
     pub days: Option<u32>,
     /// Only say what would be removed
     #[arg(long)]

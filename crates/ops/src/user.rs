@@ -157,7 +157,7 @@ pub struct UserSession {
     #[arg(long)]
     pub model: Option<String>,
     /// The model's window in tokens, where it is made
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
 }

@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::iter::{Entries, Messages};
 use crate::komado::{Komado, host};
+use komado_core::amount::count_of;
 use komado_core::clip::ClipLimits;
 use komado_core::journal::{Edit, Ending, Entry, Record, Setup};
 use komado_core::message::{MessagePart, ToolOutcome};
@@ -289,7 +290,8 @@ impl<'k> Session<'k> {
     /// Shows a marker in place of a range of entries. [`Session::revert`] takes it back.
     pub fn truncate(&mut self, range: impl RangeBounds<Seq>) -> Result<Seq> {
         let span = self.span(range)?;
-        let marker = format!("[{} entries not shown: {span}]", span.to - span.from + 1);
+        let hidden = count_of(u64::from(span.to - span.from + 1), "entry", "entries");
+        let marker = format!("[{hidden} not shown: {span}]");
         Ok(self.thread.truncate(vec![span], &marker, BY_HAND)?)
     }
 

@@ -36,6 +36,7 @@ use crate::{
 };
 use folders::{SessionsFolder, sync_folder};
 use index::HeadIndex;
+use komado_core::amount::count;
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{SessionId, ThreadId};
@@ -149,7 +150,8 @@ impl FileStore {
                 let rows = self.fill(&tasks)?.sessions;
                 tasks.filled()?;
                 if rows > 0 {
-                    self.opener.note(format!("tasks.db was missing; made again with {rows} sessions"));
+                    self.opener
+                        .note(format!("tasks.db was missing; made again with {}", count(rows, "session")));
                 }
                 Ok(tasks)
             }

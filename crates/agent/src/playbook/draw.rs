@@ -2,6 +2,7 @@
 
 use super::Playbook;
 use super::node::{NodeAction, PlaybookNode};
+use komado_core::amount::count;
 use komado_core::notation::width as long;
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ pub(super) fn text(playbook: &Playbook, width: usize) -> String {
     let rows = rows(playbook);
     let places: BTreeMap<&str, usize> =
         rows.iter().enumerate().map(|(n, row)| (row.node.id.as_str(), n)).collect();
-    let mut lines = vec![format!("{} ({} nodes)", playbook.name, rows.len())];
+    let mut lines = vec![format!("{} ({})", playbook.name, count(rows.len() as u64, "node"))];
     for (n, DrawnNode { node, depth }) in rows.iter().enumerate() {
         let bars = "│ ".repeat(*depth);
         let label = node.label.as_ref().map(|label| format!("  {label}")).unwrap_or_default();

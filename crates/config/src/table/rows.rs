@@ -6,6 +6,7 @@
 use super::names::STORES;
 use super::{PLAIN, Setting, SettingKind};
 use komado_agent::builtin;
+use komado_core::amount::TimeUnit;
 
 const METERS: &[&str] = &["o200k", "cl100k", "chars4", "bytes4", "o200k-1.5"];
 const PRESETS: &[&str] = &["komado", "seed000", "seed001", "seed002"];
@@ -13,16 +14,28 @@ const DIALECTS: &[&str] = &["openai", "responses", "anthropic", "ollama"];
 const ON_FAULT: &[&str] = &["pass", "stop"];
 const RECALL: &[&str] = &["when_needed", "never"];
 const SANDBOX: &[&str] = &["required", "off"];
-const TOKENS: SettingKind = count(0, 1_000_000_000);
+const TOKENS: SettingKind = tokens(0, 1_000_000_000);
 const DEPTH: SettingKind = count(0, 100);
 const MESSAGES: SettingKind = count(0, 1_000_000);
-const SECONDS: SettingKind = count(1, 86_400);
+const SECONDS: SettingKind = seconds(1, 86_400);
 const LIMIT: SettingKind = count(0, 1_000_000_000);
 /// An address of the web.
 const HTTP: SettingKind = SettingKind::Url(&["http://", "https://"]);
 
 const fn count(min: u32, max: u32) -> SettingKind {
     SettingKind::Count { min, max }
+}
+
+const fn tokens(min: u32, max: u32) -> SettingKind {
+    SettingKind::Tokens { min, max }
+}
+
+const fn seconds(min: u32, max: u32) -> SettingKind {
+    SettingKind::Time { unit: TimeUnit::Second, min, max }
+}
+
+const fn days(min: u32, max: u32) -> SettingKind {
+    SettingKind::Time { unit: TimeUnit::Day, min, max }
 }
 
 /// Seed 000's prompt, word for word.
@@ -72,7 +85,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The fewest messages worth a summary.
     "context_storage.min_messages_to_summarize" = "10" => count(1, 1_000_000), is_harmless: true;
     /// Days after which `komado admin cleanup` removes completed tasks.
-    "context_storage.cleanup_days" = "30" => count(0, 36_500), seed_env: &["CLEANUP_DAYS"];
+    "context_storage.cleanup_days" = "30" => days(0, 36_500), seed_env: &["CLEANUP_DAYS"];
     /// The prompt for a summary; {messages} is replaced with the messages.
     "context_storage.summary_prompt" = SUMMARY_PROMPT => SettingKind::Text;
     /// The budget preset; the settings below change single numbers of it.
@@ -132,17 +145,17 @@ pub static SETTINGS: &[Setting] = rows! {
     /// How often a request is sent while the provider is busy or away, the first time included.
     "retry.tries" = "3" => count(1, 100), is_harmless: true;
     /// Seconds before the second try; it doubles from there.
-    "retry.delay_seconds" = "2" => count(0, 3_600), seed_env: &["RETRY_DELAY_SECONDS"], is_harmless: true;
+    "retry.delay_seconds" = "2" => seconds(0, 3_600), seed_env: &["RETRY_DELAY_SECONDS"], is_harmless: true;
     /// Where sessions are kept; file: means context_storage.base_dir.
     "store.url" = "file:" => SettingKind::Url(STORES), seed_env: &["MEMORY_BACKEND", "REDIS_URL", "DB_URL"];
     /// Seconds that a call of a store on a server may take, connecting included.
-    "store.patience_seconds" = "10" => count(1, 600);
+    "store.patience_seconds" = "10" => seconds(1, 600);
     /// How many connections this process opens to it at the most.
     "store.connections" = "16" => count(1, 10_000);
     /// Seconds without a heartbeat after which another process may take a session over.
-    "store.lease_seconds" = "6" => count(1, 3_600);
+    "store.lease_seconds" = "6" => seconds(1, 3_600);
     /// Days that Redis keeps a session after its last use; 0: for ever. Other stores keep sessions until they are removed.
-    "store.ttl_days" = "7" => count(0, 36_500);
+    "store.ttl_days" = "7" => days(0, 36_500);
     /// Whether child threads may be started.
     "threads.enabled" = "true" => SettingKind::Bool, is_harmless: true;
     /// The share of the parent's window that a child thread gets.
@@ -152,7 +165,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Whether a child thread may use what the threads above it leave of their shares.
     "threads.lending" = "true" => SettingKind::Bool, is_harmless: true;
     /// The most tokens that a child thread takes in its parent's window, chronicle included.
-    "threads.anchor_tokens" = "1000" => count(100, 1_000_000), is_harmless: true;
+    "threads.anchor_tokens" = "1000" => tokens(100, 1_000_000), is_harmless: true;
     /// Whether child threads may be started in this persona's sessions; unset: as threads.enabled.
     "personas.<persona>.stelis_config.enabled" => SettingKind::Bool, is_harmless: true;
     /// The share of the parent's window that their child threads get; unset: as threads.child_ratio.
@@ -184,9 +197,9 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Requests per second for one key, or for one address where there are no keys; 0: no limit.
     "server.rate" = "0" => count(0, 1_000_000);
     /// Seconds to wait for a client's headers, and for each next piece of its request.
-    "server.timeout_seconds" = "60" => count(1, 86_400);
+    "server.timeout_seconds" = "60" => seconds(1, 86_400);
     /// Seconds that running answers may still take when the server stops.
-    "server.grace_seconds" = "20" => count(0, 86_400);
+    "server.grace_seconds" = "20" => seconds(0, 86_400);
     /// The endpoint for traces (OTLP over HTTP); unset: no traces.
     "telemetry.otlp_endpoint" => HTTP, seed_env: &["OTEL_EXPORTER_OTLP_ENDPOINT"];
     /// The service name of the traces.
@@ -200,7 +213,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Models for which the gateway asks this provider: names, or beginnings that end in *.
     "llm.<provider>.models" => SettingKind::Lines;
     /// The model's window, in tokens; never guessed.
-    "llm.<provider>.context_length" => count(1, 1_000_000_000);
+    "llm.<provider>.context_length" => tokens(1, 1_000_000_000);
     /// The percentage of the window at which something is done; -1: as for all.
     "llm.<provider>.threshold" => SettingKind::Percent;
     /// The provider's key; shown nowhere, and never taken from a flag.
@@ -212,9 +225,9 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The dialect of its API; unset: the known one of the provider, else openai.
     "llm.<provider>.dialect" => SettingKind::Choice(DIALECTS);
     /// The longest answer, in tokens; unset: the provider's own limit.
-    "llm.<provider>.max_tokens" => count(1, 1_000_000_000);
+    "llm.<provider>.max_tokens" => tokens(1, 1_000_000_000);
     /// Seconds to wait for the first word of an answer, and for each next one; unset: 600 and 300.
-    "llm.<provider>.timeout_seconds" => count(1, 86_400);
+    "llm.<provider>.timeout_seconds" => seconds(1, 86_400);
 
     // Tasks: who takes them, how much they may take, what they work with, and where they come from.
     /// How many tasks a worker works on at once, each in a process of its own.
@@ -224,9 +237,9 @@ pub static SETTINGS: &[Setting] = rows! {
     /// Seconds without a heartbeat after which another worker may take a task.
     "work.hidden_seconds" = "30" => SECONDS;
     /// Seconds before a task is tried again; it doubles from there.
-    "work.pause_seconds" = "30" => count(0, 86_400);
+    "work.pause_seconds" = "30" => seconds(0, 86_400);
     /// Seconds that running tasks may take to stop when their worker ends.
-    "work.grace_seconds" = "20" => count(0, 86_400);
+    "work.grace_seconds" = "20" => seconds(0, 86_400);
     /// Seconds between two looks at a running task's tracker.
     "work.poll_seconds" = "30" => SECONDS;
     /// The system prompt; unset: the built-in one.
@@ -238,9 +251,9 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The most requests to the model for one task; 0: as many as it takes.
     "agent.max_turns" = "5000" => count(0, 1_000_000_000);
     /// The most minutes of work on one task, of all workers together; 0: as long as it takes.
-    "agent.max_minutes" = "480" => count(0, 1_000_000);
+    "agent.max_minutes" = "480" => SettingKind::Time { unit: TimeUnit::Minute, min: 0, max: 1_000_000 };
     /// The most tokens of all requests and answers of one task; 0: as many as it takes.
-    "agent.max_total_tokens" = "50000000" => count(0, 4_000_000_000);
+    "agent.max_total_tokens" = "50000000" => tokens(0, 4_000_000_000);
     /// How many calls in a row may go wrong before the task is ended.
     "agent.max_errors" = "8" => count(1, 1_000_000);
     /// The built-in tools that are offered.
@@ -260,7 +273,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The most megabytes of memory of a command, with all it started; 0: as many as there are.
     "tools.max_memory_mb" = "8192" => LIMIT;
     /// The most seconds of processor time of a command, with all it started; 0: as many as it takes.
-    "tools.max_cpu_seconds" = "3600" => LIMIT;
+    "tools.max_cpu_seconds" = "3600" => seconds(0, 1_000_000_000);
     /// The most processes of a command at a time; 0: as many as it starts.
     "tools.max_processes" = "1024" => LIMIT;
     /// The most megabytes by which commands may let the working folder and their home grow; 0: no bound.
@@ -308,7 +321,7 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The label while it is paused.
     "github.label_paused" = "coding agent paused" => SettingKind::Text;
     /// The longest wait, in seconds, when GitHub limits the rate.
-    "github.patience_seconds" = "300" => count(0, 86_400);
+    "github.patience_seconds" = "300" => seconds(0, 86_400);
     /// The URL of GitLab's API.
     "gitlab.base_url" = "https://gitlab.com/api/v4" => HTTP;
     /// The token for GitLab; never shown.
@@ -328,5 +341,5 @@ pub static SETTINGS: &[Setting] = rows! {
     /// The label while it is paused.
     "gitlab.label_paused" = "coding agent paused" => SettingKind::Text;
     /// The longest wait, in seconds, when GitLab limits the rate.
-    "gitlab.patience_seconds" = "300" => count(0, 86_400);
+    "gitlab.patience_seconds" = "300" => seconds(0, 86_400);
 };

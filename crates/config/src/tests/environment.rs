@@ -106,9 +106,9 @@ fn a_bad_variable_is_named() {
          and at most 1, not: 70"
     );
     assert_eq!(
-        World::new().env("KOMADO_LLM_OLLAMA_CONTEXT_LENGTH", "32k").error(),
+        World::new().env("KOMADO_LLM_OLLAMA_CONTEXT_LENGTH", "32q").error(),
         "env KOMADO_LLM_OLLAMA_CONTEXT_LENGTH: llm.ollama.context_length must be a whole number from 1 to 1000000000, \
-         not: 32k"
+         such as 8000 or 128k, not: 32q"
     );
 }
 

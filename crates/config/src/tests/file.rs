@@ -88,7 +88,7 @@ fn a_wrong_type_is_an_error() {
         ),
         (
             "context_storage:\n  # 日数\n  cleanup_days: 三十",
-            "3:17: context_storage.cleanup_days must be a whole number from 0 to 36500, not: 三十",
+            "3:17: context_storage.cleanup_days must be a whole number from 0 to 36500, or a time such as 30d, 2w or 48h, not: 三十",
         ),
         (
             "threads: {max_depth: 1.5}",

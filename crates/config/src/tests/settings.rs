@@ -14,6 +14,8 @@ pub(super) fn another_value(setting: &Setting) -> &'static str {
         SettingKind::Count { min, .. } if min > 42 => "4242",
         SettingKind::Count { max, .. } if max < 42 => "7",
         SettingKind::Count { .. } => "42",
+        SettingKind::Tokens { .. } => "4242",
+        SettingKind::Time { .. } => "42",
         SettingKind::Percent => "25",
         SettingKind::Lines => "値\n値",
         SettingKind::Percents => "gpt-4.1=25",
@@ -279,8 +281,23 @@ fn the_manual_names_every_key_variable_and_range() {
         assert!(setting.env().iter().all(|name| manual.contains(&format!("`{name}`"))));
         assert!(setting.seed_env.iter().all(|name| manual.contains(&format!("`{name}`"))));
     }
-    assert!(manual.contains("| a whole number from 0 to 36500 | `30` |"));
+    assert!(manual.contains("| a whole number from 0 to 36500, or a time such as 30d, 2w or 48h | `30` |"));
     assert!(manual.lines().all(|line| line.matches('|').count() == 6), "{manual}");
+}
+
+#[test]
+fn tokens_and_times_are_written_as_people_write_them() {
+    let config = World::new()
+        .flag("llm.openai.context_length", "128k")
+        .flag("budget.reserve", "4_000")
+        .flag("context_storage.cleanup_days", "2w")
+        .flag("retry.delay_seconds", "1m")
+        .load();
+    let value = |key: &str| super::row(&config, key).value;
+    assert_eq!((value("llm.openai.context_length"), value("budget.reserve")), ("128000".into(), "4000".into()));
+    assert_eq!((config.cleanup_days, value("retry.delay_seconds")), (14, "60".into()));
+    let bounded = World::new().flag("retry.delay_seconds", "2h").error();
+    assert!(bounded.contains("from 0 to 3600") && bounded.ends_with("not: 2h"), "{bounded}");
 }
 
 #[test]

@@ -19,33 +19,57 @@ const TOLD: usize = 10;
 
 impl RenderList for ListedModel {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
-        let heading =
-            ["window", "input", "output", "$ in", "$ out", "$ cached", "source", "provider", "model"];
-        columns(paper, heading, &[0, 1, 2, 3, 4, 5], page.items.iter().map(cells))?;
-        say("$: US dollars for a million tokens");
+        let heading = ["window", "input", "output", "$in", "$out", "cached"].map(str::to_owned);
+        let rows: Vec<Vec<String>> =
+            std::iter::once(heading).chain(page.items.iter().map(cells)).map(Vec::from).collect();
+        let names = std::iter::once("model".to_owned()).chain(page.items.iter().map(full_name));
+        for (line, name) in table(&rows, &[0, 1, 2, 3, 4, 5]).iter().zip(names) {
+            paper.named(line, &tamed(&name))?;
+        }
+        paper.flush()?;
+        let kept = page.items.iter().filter(|model| model.source == "file").count() as u64;
+        say("k, M: thousands and millions of tokens; $: US dollars for a million tokens");
+        if kept > 0 {
+            say(format!("*: {} from `komado models update`", count(kept, "row")));
+        }
         Ok(())
     }
 }
 
-fn cells(model: &ListedModel) -> [String; 9] {
+fn full_name(model: &ListedModel) -> String {
+    let mark = if model.source == "file" { " *" } else { "" };
+    format!("{}/{}{mark}", model.provider, model.id)
+}
+
+fn cells(model: &ListedModel) -> [String; 6] {
     [
-        number(model.context),
-        number(model.input_limit),
-        or_dash(model.output.map(number)),
+        short(model.context),
+        short(model.input_limit),
+        or_dash(model.output.map(short)),
         or_dash(model.price.map(|price| price.input)),
         or_dash(model.price.map(|price| price.output)),
         or_dash(model.price.and_then(|price| price.cache_read)),
-        model.source.to_owned(),
-        model.provider.clone(),
-        model.id.clone(),
     ]
+}
+
+/// A number of tokens in few columns: `128k`, `1.05M`; `komado models NAME` gives it in full.
+fn short(tokens: u64) -> String {
+    let scaled = |unit: f64, digits: usize| {
+        let text = format!("{:.digits$}", tokens as f64 / unit);
+        if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+    };
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..10_000 => scaled(1e3, 1) + "k",
+        10_000..999_500 => scaled(1e3, 0) + "k",
+        _ => scaled(1e6, 2) + "M",
+    }
 }
 
 impl Render for ListedModel {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(paper.ink(Style::Bold, &format!("{}/{}", self.provider, self.id)))?;
-        let tokens =
-            |n: Option<u64>| n.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", number(n)));
+        let tokens = |n: Option<u64>| n.map_or_else(|| "not known".to_owned(), |n| count(n, "token"));
         let lines = [
             ("window", tokens(Some(self.context))),
             ("may be sent", tokens(Some(self.input_limit))),
@@ -136,7 +160,7 @@ impl Render for OverflowVerdict {
         let sizes = [("limit", self.limit), ("sent", self.actual), ("answer asked for", self.output)];
         for (name, size) in sizes {
             if let Some(size) = size {
-                paper.line(format!("  {name:<17} {} tokens", number(size)))?;
+                paper.line(format!("  {name:<17} {}", count(size, "token")))?;
             }
         }
         let remedy = match self.remedy {
@@ -304,8 +328,8 @@ impl Render for Replayed {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let ReplayFigures { window, preset, report: sum, .. } = &self.sum;
         paper.line(format!(
-            "{} conversations, window {}, usable {}, preset {preset}",
-            number(self.items.len() as u64),
+            "{}, window {}, usable {}, preset {preset}",
+            count(self.items.len() as u64, "conversation"),
             number(*window),
             number(self.usable)
         ))?;
@@ -371,6 +395,13 @@ fn faults(r: &ReplayReport) -> u64 {
 mod tests {
     use super::*;
     use komado_store::StoreHealthFigures;
+
+    #[test]
+    fn tokens_take_few_columns_in_a_list_of_models() {
+        let written =
+            [512, 4_096, 8_000, 16_385, 128_000, 999_999, 1_048_576, 2_000_000, 10_000_000].map(short);
+        assert_eq!(written, ["512", "4.1k", "8k", "16k", "128k", "1M", "1.05M", "2M", "10M"]);
+    }
 
     #[test]
     fn what_the_store_does_not_know_is_left_out() {

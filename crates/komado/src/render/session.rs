@@ -1,6 +1,6 @@
 //! Sessions and users: those that were made, listed, ended, removed and counted; what users said, and how they talk.
 
-use super::{Render, RenderList, columns, each, or_dash, seconds};
+use super::{Render, RenderList, columns, each, or_dash, seconds, took};
 use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
 use komado_engine::user::{Habits, NameCount, UserSummary};
@@ -15,8 +15,8 @@ impl Render for NewSession {
         match self.window {
             Some(window) => {
                 let from = if self.window_is_listed() { ", from the table of models" } else { "" };
-                let window = number(u64::from(window));
-                say(format!("window: {window} tokens{from}, counted by {}", self.meter));
+                let window = count(u64::from(window), "token");
+                say(format!("window: {window}{from}, counted by {}", self.meter));
             }
             None => say("window: not set; `komado new --window TOKENS` sets it"),
         }
@@ -130,11 +130,11 @@ impl Render for Stats {
             self.by_status.iter().map(|(state, n)| format!("{state} {}", number(*n))).collect();
         let states = if states.is_empty() { "no sessions".into() } else { states.join(", ") };
         paper.line(format!("{}  {states}", paper.ink(Style::Bold, "sessions")))?;
-        let minutes = self.avg_minutes.map_or_else(|| "-".into(), |m| format!("{m:.1} minutes"));
+        let time = or_dash(self.avg_minutes.map(|minutes| took(minutes * 60_000.0)));
         let mean = self.average_tokens.map_or_else(|| "-".into(), |t| number(t.round() as u64));
         let total = number(self.total_tokens);
         let head = paper.ink(Style::Bold, "completed");
-        paper.line(format!("{head}  mean time {minutes}, tokens {total} in all, {mean} on average"))?;
+        paper.line(format!("{head}  mean time {time}, tokens {total} in all, {mean} on average"))?;
         let users = self.by_user.iter().map(|n| vec![n.user.clone(), n.status.clone(), number(n.count)]);
         let running = self
             .running
@@ -230,8 +230,8 @@ fn lines(habits: &Habits) -> Vec<String> {
             habits.mean_reply_chars
         ),
         format!(
-            "took       {} tokens, {}",
-            number(habits.total_tokens),
+            "took       {}, {}",
+            count(habits.total_tokens, "token"),
             count(habits.tool_calls, "tool call")
         ),
         format!(

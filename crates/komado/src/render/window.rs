@@ -123,7 +123,7 @@ const CELLS: [(char, Style); 7] = [
 pub(crate) fn gauge(paper: &CliOutput, parts: &Parts, window: Option<u32>, cells: usize) -> String {
     let used = parts.tokens();
     let Some(window) = window.map(u64::from) else {
-        return format!("{} tokens; the window is not set", number(used));
+        return format!("{}; the window is not set", count(used, "token"));
     };
     let percent = 100.0 * used as f64 / window as f64;
     let share = format!("{percent:>5.1} %");

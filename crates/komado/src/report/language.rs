@@ -83,7 +83,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     (
         "read",
-        "{sessions} sessions and {entries} entries read",
+        "Sessions read: {sessions}, entries: {entries}",
         "セッション {sessions} 件、記録 {entries} 件を読みました",
     ),
     ("nothing", "nothing", "なし"),
@@ -94,12 +94,12 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     (
         "unreadable",
-        "{count} sessions could not be read to their end and are counted only up to the damage",
+        "Sessions that could not be read to their end, and are counted only up to the damage: {count}",
         "セッション {count} 件は途中までしか読めず、読めた所までを数えています",
     ),
     (
         "missed",
-        "Counts are lower bounds where two are given; a question that is not here was asked at most {count} times.",
+        "Counts are lower bounds where two are given; no question that is not here was asked more often than this: {count}.",
         "二つの数がある所は下限と上限です。ここにない質問は多くても {count} 回です。",
     ),
 ];

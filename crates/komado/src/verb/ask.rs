@@ -3,6 +3,7 @@
 //! The answer goes to standard output as it comes, everything else to standard error. A question that brings no answer
 //! is kept like any other, and the session goes on.
 
+use super::chat::resume::latest;
 use super::write::read_stdin;
 use crate::app::App;
 use crate::cli_output::{CliOutput, Style, number, say};
@@ -24,12 +25,15 @@ use std::io::{self, IsTerminal, Write};
 
 #[derive(clap::Args, Debug)]
 #[command(
-    override_usage = "komado ask [OPTIONS] [SESSION] QUESTION\n       komado ask [OPTIONS] --again SESSION"
+    override_usage = "komado ask [OPTIONS] [SESSION] QUESTION\n       komado ask [OPTIONS] --continue QUESTION\n       komado ask [OPTIONS] --again SESSION"
 )]
 pub(crate) struct AskArgs {
     /// The session, or SESSION/THREAD (a new one when left out), and the question; `-` or a pipe for standard input
     #[arg(num_args = 0.., value_names = ["SESSION", "QUESTION"])]
     words: Vec<String>,
+    /// Go on with the conversation that changed last; then there is no SESSION
+    #[arg(short = 'c', long = "continue", conflicts_with = "again")]
+    go_on: bool,
     /// Ask again without a new message, after a failure or after tool results
     #[arg(long)]
     again: bool,
@@ -85,6 +89,15 @@ fn read(app: &App, args: &AskArgs) -> OpResult<(Option<Address>, Option<String>)
         };
     }
     let (address, question) = match args.words.as_slice() {
+        words if args.go_on => {
+            let question = match words {
+                [] => read_stdin()?,
+                [only] if only == "-" => read_stdin()?,
+                words => with_pipe(words.join(" ")),
+            };
+            let session = latest(app)?;
+            (Some(Address { session, thread: None, seq: None }), question)
+        }
         [] => (None, read_stdin()?),
         [only] if only == "-" => (None, read_stdin()?),
         [only] => match piped_for(app, only)? {

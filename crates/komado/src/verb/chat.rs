@@ -4,6 +4,7 @@
 //! and everything a slash command does is done by the verb of the same name.
 
 mod input;
+pub(super) mod resume;
 
 use super::ask::{AnswerPrinter, StoppablePrinter, UndoForm};
 use super::read::{self, LogArgs, ShowArgs};
@@ -14,7 +15,7 @@ use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
 use input::{ChatInput, TypedLine};
 use komado_core::suggest::nearest_name;
-use komado_core::{Address, Kind, Seq};
+use komado_core::{Address, Kind, Seq, SessionId};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::model::ModelChoice;
@@ -26,14 +27,21 @@ use komado_ops::recall::RecallSearch;
 use komado_ops::window::{ReadContext, condense_now};
 use komado_ops::{FaultKind, OpFault, OpResult};
 use komado_store::OpenMode;
+use std::ops::{Deref, DerefMut};
 
 /// Cells of the gauge in the prompt.
 const CELLS: usize = 10;
+/// Conversations that /sessions lists.
+const LISTED: usize = 10;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ChatArgs {
     /// The session, or SESSION/THREAD; a new one when left out
+    #[arg(conflicts_with = "go_on")]
     address: Option<Address>,
+    /// Go on with the conversation that changed last
+    #[arg(short = 'c', long = "continue")]
+    go_on: bool,
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
@@ -44,14 +52,18 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
     if app.paper.json {
         return Err(OpFault::usage("chat is for people; `komado ask --json` is for programs"));
     }
-    let mut talk = Conversation::open(
-        &app.context,
-        args.address.as_ref().map(Target::from),
-        args.model.into(),
-        args.beginning,
-    )?;
+    let at = match args.go_on {
+        true => Some(at_session(&resume::latest(app)?)),
+        false => args.address.as_ref().map(Target::from),
+    };
+    let is_new = at.is_none();
+    let talk = Conversation::open(&app.context, at, args.model.into(), args.beginning.clone())?;
+    let mut talk = Chat { talk, beginning: args.beginning, listed: Vec::new() };
     let mut input = ChatInput::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
-    say(format!("{} · {}", talk.name(), talk.model));
+    match is_new {
+        true => talk.greet(),
+        false => talk.take_up(app)?,
+    }
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
     }
@@ -85,8 +97,94 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
     Ok(())
 }
 
+/// A conversation at the terminal.
+struct Chat {
+    talk: Conversation,
+    /// What stands before a new one.
+    beginning: Beginning,
+    /// The sessions that were listed last, by which a number is understood.
+    listed: Vec<SessionId>,
+}
+
+impl Deref for Chat {
+    type Target = Conversation;
+
+    fn deref(&self) -> &Conversation {
+        &self.talk
+    }
+}
+
+impl DerefMut for Chat {
+    fn deref_mut(&mut self) -> &mut Conversation {
+        &mut self.talk
+    }
+}
+
+impl Chat {
+    /// Says where it is, and who is asked.
+    fn greet(&self) {
+        say(format!("{} · {}", self.name(), self.model));
+    }
+
+    /// The same, and what was said last.
+    fn take_up(&self, app: &App) -> OpResult {
+        let thread = app.context.engine.open(&self.found.session, &self.found.thread, OpenMode::Read)?;
+        resume::tell(&app.paper, &resume::exchanges(&app.paper, &thread)?);
+        self.greet();
+        Ok(())
+    }
+
+    /// Goes on elsewhere: in a new session, or where `at` says. Where that cannot be, the conversation stays where it is.
+    fn change(&mut self, app: &App, at: Option<Target>) -> OpResult {
+        let is_new = at.is_none();
+        let beginning = if is_new { self.beginning.clone() } else { Beginning::default() };
+        self.talk = Conversation::open(&app.context, at, self.choice.clone(), beginning)?;
+        if is_new {
+            self.greet();
+            return Ok(());
+        }
+        self.take_up(app)
+    }
+
+    /// Lists conversations that can go on, or goes on with one of them.
+    fn sessions(&mut self, app: &mut App, number: &str) -> OpResult {
+        if number.is_empty() {
+            let recent = resume::recent(app, LISTED)?;
+            let lines = resume::lines(app, &recent, &self.found.session);
+            self.listed =
+                recent.into_iter().map(|one| SessionId::new(one.meta.uuid)).collect::<Result<_, _>>()?;
+            lines.iter().try_for_each(|line| app.paper.fit(line))?;
+            say(match lines.is_empty() {
+                true => "no other conversation can go on",
+                false => "/sessions N goes on with one; `komado sessions` lists all",
+            });
+            return Ok(());
+        }
+        let wrong = |why: &str| {
+            OpFault::usage(format!("/sessions takes a number from its list, not {number:?}; {why}"))
+        };
+        let n: usize = number.parse().map_err(|_| wrong("/open ID takes an id"))?;
+        if self.listed.is_empty() {
+            let recent = resume::recent(app, LISTED)?;
+            self.listed =
+                recent.into_iter().map(|one| SessionId::new(one.meta.uuid)).collect::<Result<_, _>>()?;
+        }
+        let found = n
+            .checked_sub(1)
+            .and_then(|n| self.listed.get(n))
+            .ok_or_else(|| wrong(&format!("there are {}", self.listed.len())))?;
+        let at = at_session(found);
+        self.change(app, Some(at))
+    }
+}
+
+/// The root thread of a session.
+fn at_session(session: &SessionId) -> Target {
+    Target { session: Some(session.to_string()), ..Target::default() }
+}
+
 /// What one line asks for.
-fn step(app: &mut App, talk: &mut Conversation, line: &str) -> OpResult<NextStep> {
+fn step(app: &mut App, talk: &mut Chat, line: &str) -> OpResult<NextStep> {
     match SlashCommand::parse(line) {
         None => Ok(NextStep::Ask(Some(line.trim_start_matches(' ').to_owned()))),
         Some(command) => command?.run(app, talk),
@@ -134,7 +232,7 @@ fn prompt(app: &App, talk: &Conversation) -> OpResult<(String, String)> {
 }
 
 /// Every slash command, which is the verb of the same name on the session at hand: name, what follows it, what it does.
-const COMMANDS: [(&str, &str, &str); 14] = [
+const COMMANDS: [(&str, &str, &str); 17] = [
     ("/context", "", "draw the window and what fills it"),
     ("/rewind", "[N | @SEQ]", "take the last N questions back (1), or go back to a moment"),
     ("/revert", "[@SEQ]", "undo an edit: the last one, or the one named"),
@@ -145,6 +243,9 @@ const COMMANDS: [(&str, &str, &str); 14] = [
     ("/show", "", "print what the model sees"),
     ("/log", "[N]", "list the last entries of the journal (20)"),
     ("/model", "[NAME]", "ask another model from now on, or say which one is asked"),
+    ("/new", "", "begin a new session"),
+    ("/sessions", "[N]", "list the last conversations, or go on with one of them"),
+    ("/open", "ID", "go on with another session, or SESSION/THREAD"),
     ("/again", "", "ask once more without saying anything new"),
     ("/help", "", "list these"),
     ("/quit", "", "end; so does Ctrl-D"),
@@ -197,11 +298,20 @@ impl SlashCommand {
     }
 
     /// Does it.
-    fn run(&self, app: &mut App, talk: &mut Conversation) -> OpResult<NextStep> {
+    fn run(&self, app: &mut App, talk: &mut Chat) -> OpResult<NextStep> {
         match self.name {
             "/quit" | "/exit" => return Ok(NextStep::End),
             "/again" => return Ok(NextStep::Ask(None)),
             "/help" => help(app)?,
+            "/new" => talk.change(app, None)?,
+            "/sessions" => talk.sessions(app, &self.rest)?,
+            "/open" if self.rest.is_empty() => {
+                return Err(OpFault::usage("say which session: /open ID; /sessions lists the last ones"));
+            }
+            "/open" => {
+                let address: Address = self.rest.parse().map_err(OpFault::from)?;
+                talk.change(app, Some(Target::from(&address)))?;
+            }
             "/model" => self.model(app, talk)?,
             "/condense" => {
                 let budget = |thread: &Thread<'_>| Ok(app.models().budget(thread, &talk.model)?);
@@ -279,7 +389,7 @@ impl SlashCommand {
         })
     }
 
-    fn model(&self, app: &App, talk: &mut Conversation) -> OpResult {
+    fn model(&self, app: &App, talk: &mut Chat) -> OpResult {
         if !self.rest.is_empty() {
             let own = app.context.session(&talk.found.session)?.meta.config;
             // A window that was given was given for the model before.
@@ -327,7 +437,11 @@ fn before_questions(thread: &Thread<'_>, count: usize) -> OpResult<Seq> {
         Some(seq) if said.len() == count => Ok(seq - 1),
         _ => Err(OpFault::new(
             FaultKind::Refused,
-            format!("{count} questions cannot be taken back: there are {}", said.len()),
+            format!(
+                "{} cannot be taken back: there is no more than {}",
+                crate::cli_output::count(count as u64, "question"),
+                said.len()
+            ),
         )),
     }
 }
@@ -339,6 +453,7 @@ mod tests {
     #[test]
     fn names_are_completed_and_only_names() {
         assert_eq!(complete("/re"), ["/rewind ", "/revert ", "/recall "]);
+        assert_eq!(complete("/s"), ["/show", "/sessions "]);
         assert_eq!(complete("/q"), ["/quit"]);
         assert!(complete("").is_empty() && complete("re").is_empty() && complete("/zz").is_empty());
     }

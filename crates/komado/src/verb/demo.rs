@@ -8,6 +8,7 @@ use crate::cli_output::{CliOutput, Style, count, number, text_of};
 use crate::render::journal::wrap;
 use crate::render::window::gauge;
 use komado_core::view::ViewWeight;
+use komado_ops::choice::tokens;
 use komado_ops::{FaultKind, OpFault, OpResult};
 use komado_provider::scripted::{ScriptedReply as Says, ToolCall};
 use komado_sdk::{Edit, EditKind, Entry, Komado, Model, Record, Reply, ScriptStep, Seq, Session};
@@ -22,7 +23,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 240, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turns: u32,
     /// The model's window in tokens
-    #[arg(long, value_name = "TOKENS", default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(4_000..))]
+    #[arg(long, value_name = "TOKENS", default_value = "16000", value_parser = tokens::<u32>(4_000))]
     window: u32,
     /// Do not pause between turns
     #[arg(long)]

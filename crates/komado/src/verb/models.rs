@@ -3,11 +3,11 @@
 //! nothing on disk; what is asked is told line by line, without a clock, so that two runs can be compared.
 
 use crate::app::App;
-use crate::cli_output::number;
+use crate::cli_output::{count, number, say};
 use crate::signals;
 use clap::Subcommand;
 use komado_core::Meter;
-use komado_ops::choice::one_of;
+use komado_ops::choice::{one_of, tokens};
 use komado_ops::model::{ExplainError, ForgetLesson, ListLessons, ListModels, UpdateModels};
 use komado_ops::{FaultKind, OpFault, OpResult};
 use komado_provider::scripted::{
@@ -23,8 +23,9 @@ use std::sync::mpsc::channel;
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ModelsArgs {
-    /// Show the model this name means
-    name: Option<String>,
+    /// Only models whose name and provider hold all of these words; a name that means one model shows it in full
+    #[arg(value_name = "MODEL")]
+    words: Vec<String>,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -43,16 +44,51 @@ enum Action {
 }
 
 pub(crate) fn models(app: &mut App, args: ModelsArgs) -> OpResult {
-    match (args.action, args.name) {
-        (Some(Action::Update { file }), _) => update(app, &file),
-        (Some(Action::Learned(request)), _) => app.show(request),
-        (Some(Action::Forget(request)), _) => app.show(request),
-        (None, None) => app.show(ListModels::default()),
-        (None, name) => {
-            let found = app.run(ListModels { name })?.items;
-            found.iter().try_for_each(|model| app.print(model))
+    match args.action {
+        Some(Action::Update { file }) => update(app, &file),
+        Some(Action::Learned(request)) => app.show(request),
+        Some(Action::Forget(request)) => app.show(request),
+        None if args.words.is_empty() => {
+            let all = app.run(ListModels::default())?;
+            app.print(&all)?;
+            told(app, all.items.len(), all.items.len())
+        }
+        None => find(app, &args.words.join(" ")),
+    }
+}
+
+/// Shows the model that a name means, or lists those that hold its words.
+fn find(app: &mut App, name: &str) -> OpResult {
+    let one = |app: &App| app.run(ListModels { name: Some(name.to_owned()), words: None });
+    let unknown = match one(app) {
+        Ok(found) => return found.items.iter().try_for_each(|model| app.print(model)),
+        Err(fault) if fault.exit() == FaultKind::NotFound => fault,
+        Err(fault) => return Err(fault),
+    };
+    let found = app.run(ListModels { name: None, words: Some(name.to_owned()) })?;
+    match found.items.as_slice() {
+        [] => Err(unknown),
+        [only] => app.print(only),
+        many => {
+            let all = app.run(ListModels::default())?.items.len();
+            app.print(&found)?;
+            told(app, many.len(), all)
         }
     }
+}
+
+/// Says how many of all models were listed, to people.
+fn told(app: &mut App, listed: usize, all: usize) -> OpResult {
+    if app.paper.json {
+        return Ok(());
+    }
+    app.paper.flush()?;
+    let (listed, all) = (listed as u64, all as u64);
+    say(match listed == all {
+        true => format!("{}; `komado models WORD` lists those that hold a word", count(all, "model")),
+        false => format!("{} of {}", number(listed), count(all, "model")),
+    });
+    Ok(())
 }
 
 fn update(app: &mut App, path: &Path) -> OpResult {
@@ -102,7 +138,7 @@ pub(crate) struct ModelServerArgs {
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
     /// The window in tokens; unlimited when left out
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens::<u64>(1))]
     window: Option<u64>,
     /// What to answer, as JSON lines: see docs/model-server.md
     #[arg(long, value_name = "FILE")]
@@ -181,7 +217,7 @@ fn greet(app: &mut App, server: &ScriptedServer, args: &ModelServerArgs) -> OpRe
     app.paper.line(format!("listening at {url}"))?;
     match args.window {
         Some(window) => {
-            app.paper.line(format!("window {} tokens, counted by {}", number(window), args.meter.name()))?
+            app.paper.line(format!("window {}, counted by {}", count(window, "token"), args.meter.name()))?
         }
         None => app.paper.line("no window; --window TOKENS sets one")?,
     }
@@ -219,6 +255,6 @@ fn tell(app: &mut App, seen: &SeenRequest) -> OpResult {
     let stream = if seen.stream { ", in pieces" } else { "" };
     let cached = if seen.cached > 0 { format!(" ({} cached)", number(seen.cached)) } else { String::new() };
     let (n, dialect, status) = (seen.n, seen.dialect.name(), seen.status);
-    app.paper.line(format!("{n} {dialect} {} tokens{cached} -> {status}{stream}", number(seen.tokens)))?;
+    app.paper.line(format!("{n} {dialect} {}{cached} -> {status}{stream}", count(seen.tokens, "token")))?;
     app.paper.flush()
 }

@@ -49,6 +49,9 @@ pub(crate) struct GraphArgs {
     /// Write a picture to this file; `-` for standard output
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Print a Mermaid flowchart, which GitHub and many editors draw
+    #[arg(long, conflicts_with = "svg")]
+    mermaid: bool,
 }
 
 /// A picture that was written.
@@ -65,7 +68,10 @@ fn graph(app: &mut App, args: GraphArgs) -> OpResult {
             "--json and --svg - both want standard output: write the picture to a file, or leave --json out",
         ));
     }
-    let drawn = app.run(GraphPlaybook { file: args.file })?;
+    let drawn = app.run(GraphPlaybook { file: args.file, mermaid: args.mermaid })?;
+    if let Some(chart) = drawn.mermaid.as_ref().filter(|_| !app.paper.json) {
+        return app.paper.line(chart);
+    }
     let Some(path) = args.svg else { return app.print(&drawn) };
     if is_printed {
         return app.paper.line(drawn.svg.trim_end());

@@ -3,7 +3,7 @@
 //! A journal is read by pages and a view item by item, so that a long one is never held.
 
 use crate::app::App;
-use crate::cli_output::{CliOutput, Style, say};
+use crate::cli_output::{CliOutput, Style, count, say};
 use crate::render;
 use komado_core::{Address, Seq};
 use komado_engine::engine::ResolvedAddress;
@@ -211,7 +211,11 @@ pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
         Some(address) => in_session(app, address.parse().map_err(OpFault::input)?, search),
         None => {
             let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
-            print(app, &found, is_wide, mode == RecallMode::Ranked)
+            print(app, &found, is_wide, mode == RecallMode::Ranked)?;
+            if !app.paper.json {
+                say(format!("searched {}", count(app.progress.searched(), "session")));
+            }
+            Ok(())
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Verbs about whole sessions: `sessions`, `export`, `import`, `migrate`.
 
 use crate::app::App;
-use crate::cli_output::{CliOutput, ProgressShown, count, keep, number, say, spinner, text_of};
+use crate::cli_output::{CliOutput, ProgressShown, count, keep, say, spinner, text_of};
 use indicatif::ProgressBar;
 use komado_core::Address;
+use komado_core::amount::count_of;
 use komado_core::session::State;
 use komado_ops::address::AtSession;
 use komado_ops::choice::one_of;
@@ -157,15 +158,14 @@ impl StreamSink<Migrate> for MigrationPrinter<'_> {
 fn lines(sum: &Summary, way: MigrateMode) -> Vec<String> {
     let (sessions, outputs) = (count(sum.sessions, "session"), count(sum.outputs, "output"));
     if way == MigrateMode::Look {
-        return vec![format!("would copy {} entries of {sessions}", number(sum.added.entries))];
+        return vec![format!("would copy {} of {sessions}", entries(sum.added.entries))];
     }
-    let (entries, digest) = (number(sum.entries), &sum.digest);
-    let mut lines =
-        vec![format!("{sessions}, {entries} entries, {outputs}: read back and the same; digest {digest}")];
+    let (kept, digest) = (entries(sum.entries), &sum.digest);
+    let mut lines = vec![format!("{sessions}, {kept}, {outputs}: read back and the same; digest {digest}")];
     if matches!(way, MigrateMode::Copy | MigrateMode::Move) {
         lines.push(format!(
-            "copied {} entries and {} that were not there, {} and {}",
-            number(sum.added.entries),
+            "copied {} and {} that were not there, {} and {}",
+            entries(sum.added.entries),
             count(sum.added.blobs, "output"),
             count(sum.lessons, "lesson"),
             count(sum.jobs, "job")
@@ -175,4 +175,8 @@ fn lines(sum: &Summary, way: MigrateMode) -> Vec<String> {
         lines.push(format!("removed {} from the source", count(sum.removed, "session")));
     }
     lines
+}
+
+fn entries(n: u64) -> String {
+    count_of(n, "entry", "entries")
 }

@@ -3,6 +3,8 @@
 use super::work;
 use super::write::read_stdin;
 use crate::app::App;
+use komado_core::amount::TimeUnit;
+use komado_ops::choice::time;
 use komado_ops::task::{
     AddTask, AddTasks, FetchTasks, ListTasks, PauseTask, ResumeTask, RetryTask, ShowTask, StopTask,
 };
@@ -82,7 +84,7 @@ pub(crate) struct FetchTasksArgs {
     #[arg(long, value_name = "NAME", value_parser = ["github", "gitlab"])]
     source: Option<String>,
     /// Fetch again every SECONDS seconds until stopped
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = time::<u64>(TimeUnit::Second, 1))]
     watch: Option<u64>,
 }
 

@@ -15,9 +15,10 @@ use komado_agent::worker::{
     ChildHandle, JobExit as ProcessExit, JobRunner, StopWhen, TaskProcess, Worker, WorkerEvent, orphans,
     read_taken,
 };
+use komado_core::amount::TimeUnit;
 use komado_core::session::MetaConfig;
 use komado_engine::model::{ModelChoice, SCRIPTED_TOOL_WINDOW};
-use komado_ops::choice::ModelArgs;
+use komado_ops::choice::{ModelArgs, time};
 use komado_ops::task::{FetchTasks, FetchedTasks, tell_tracker_stopped};
 use komado_ops::work::Runner;
 use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
@@ -40,8 +41,8 @@ pub(crate) struct WorkArgs {
     /// Work on threads of this process instead of one process for each task
     #[arg(long)]
     in_process: bool,
-    /// Fetch new tasks from the trackers of the settings so often while working
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Fetch new tasks from the trackers of the settings so often while working, such as 90s or 5m
+    #[arg(long, value_name = "SECONDS", value_parser = time::<u64>(TimeUnit::Second, 1))]
     fetch: Option<u64>,
     /// Work on the one job that is on standard input
     #[arg(long, hide = true)]

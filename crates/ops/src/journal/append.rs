@@ -8,6 +8,7 @@ use crate::{
     Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress,
     PlannedEntries, Route, change,
 };
+use komado_core::amount::count_of;
 use komado_core::clip::clip;
 use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
 use komado_core::view::ViewWeight;
@@ -306,7 +307,7 @@ impl AppendLines {
         };
         context.settle(&mut thread);
         if skipped > 0 {
-            context.note(format!("{skipped} lines were passed over"));
+            context.note(format!("{} passed over", count_of(skipped, "line was", "lines were")));
         }
         outcome
     }

@@ -25,7 +25,7 @@ pub struct New {
     #[arg(long)]
     pub provider: Option<String>,
     /// The model's window in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
     /// Whose session it is

@@ -10,6 +10,7 @@ use komado_agent::handler;
 use komado_agent::source::{self, TaskSource};
 use komado_agent::task::Task;
 use komado_core::SessionId;
+use komado_core::amount::count;
 use komado_core::session::{MetaConfig, TaskKey};
 use komado_engine::Error as Engine;
 use komado_provider::Cancel;
@@ -148,7 +149,10 @@ impl Operation for AddTasks {
             let queued = fresh().and_then(|session| put(context, session, task));
             let queued = queued.map_err(|fault| match items.len() {
                 0 => fault,
-                n => fault.and(format!("{n} of the tasks before it are in the queue: `komado task list`")),
+                n => {
+                    let before = count(n as u64, "task");
+                    fault.and(format!("what came before it is in the queue, {before}: `komado task list`"))
+                }
             })?;
             match queued {
                 Some(queued) => items.push(queued),

@@ -6,6 +6,7 @@ use crate::session::newest;
 use crate::work::folder;
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage};
 use komado_agent::handler::TaskMark;
+use komado_core::amount::count;
 use komado_core::journal::{Close, Entry};
 use komado_core::session::Session;
 use komado_core::{Kind, ThreadId};
@@ -92,7 +93,8 @@ fn line(task: &TaskRow) -> String {
     let TaskRow { session, task: key, state, turns, tokens, .. } = task;
     let title = task.title.as_deref().unwrap_or("-");
     let why = task.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-    format!("{session} {}{why}, {key}, {turns} turns, {tokens} tokens: {title}", state.name())
+    let (turns, tokens) = (count(*turns, "turn"), count(*tokens, "token"));
+    format!("{session} {}{why}, {key}, {turns}, {tokens}: {title}", state.name())
 }
 
 /// Characters of the last words that are shown.

@@ -4,6 +4,7 @@ use super::{ThreadChronicle, WindowShare};
 use crate::address::AtSession;
 use crate::window::Parts;
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route};
+use komado_core::amount::count;
 use komado_core::{Address, Seq};
 use komado_engine::stelis::ThreadNode;
 use komado_store::OpenMode;
@@ -81,7 +82,7 @@ pub struct DrawThreads {
     #[serde(flatten)]
     pub at: AtSession,
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
 }
@@ -206,10 +207,7 @@ fn line(one: &TreeThread) -> String {
     let label = one.label.as_deref().map(|label| format!(" ({label})")).unwrap_or_default();
     let window = one.thread_window.map(|window| format!(" of {window}")).unwrap_or_default();
     let told = one.chronicle.as_ref().map(|told| format!(": {}", told.headline())).unwrap_or_default();
-    let messages = match one.messages {
-        1 => "1 message".to_owned(),
-        many => format!("{many} messages"),
-    };
+    let messages = count(one.messages, "message");
     let (name, status, tokens) = (&one.thread, one.status, one.context_tokens);
     format!("{indent}{name}{label} {status}, {messages}, {tokens}{window} tokens{told}")
 }

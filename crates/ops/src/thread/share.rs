@@ -79,7 +79,7 @@ pub struct ResumeThread {
     #[serde(flatten)]
     pub at: AtThread,
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
     /// Its share of the parent's window, from 0.01 to 0.99; unchanged when left out
@@ -168,7 +168,7 @@ pub struct BalanceThread {
     #[serde(default)]
     pub refresh: bool,
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
 }

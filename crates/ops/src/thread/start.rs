@@ -11,6 +11,7 @@ use crate::tools::ToolDefinitions;
 use crate::window::window;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_config::ConfigError;
+use komado_core::amount::count;
 use komado_core::journal::{Ending, Ratio, Setup};
 use komado_core::raw::RawJson;
 use komado_core::session::MetaConfig;
@@ -105,7 +106,7 @@ pub struct StartThread {
     #[arg(skip)]
     pub tools: Option<ToolDefinitions>,
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
 }
@@ -360,8 +361,8 @@ fn whole(answered: AskResult) -> OpResult<AskResult> {
         ));
     }
     if answered.gave_up {
-        let (name, turns) = (&answered.thread, answered.turns);
-        return failed(format!("the model called tools for {turns} turns in {name} and said nothing"));
+        let (name, turns) = (&answered.thread, count(u64::from(answered.turns), "turn"));
+        return failed(format!("the model called tools for {turns} in {name} and said nothing"));
     }
     Ok(answered)
 }

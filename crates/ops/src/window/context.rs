@@ -3,6 +3,7 @@
 use crate::address::AtMoment;
 use crate::thread::WindowShare;
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
+use komado_core::amount::count;
 use komado_core::budget::BudgetRule;
 use komado_core::journal::Entry;
 use komado_core::notation::grouped;
@@ -22,7 +23,7 @@ pub struct ReadContext {
     #[serde(flatten)]
     pub at: AtMoment,
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
 }
@@ -162,7 +163,7 @@ impl ContextUse {
                     grouped(free)
                 )
             }
-            None => format!("{} tokens; the window is not set", grouped(*context_tokens)),
+            None => format!("{}; the window is not set", count(*context_tokens, "token")),
         };
         let parts = self.parts.named().into_iter().filter(|(_, tokens)| *tokens > 0);
         let parts: Vec<String> = parts.map(|(name, tokens)| format!("{name} {}", grouped(tokens))).collect();

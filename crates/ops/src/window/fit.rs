@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
 pub struct WindowRule {
     /// The model's window in tokens, in place of the session's own
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::choice::tokens::<u32>(1))]
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
     /// The budget preset; default: the settings

@@ -11,6 +11,7 @@ use crate::error::IoContext;
 use crate::lease::LeasePurpose;
 use crate::search_index::SearchIndex;
 use crate::{Error, OpenMode, Result, Store};
+use komado_core::amount;
 use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Close, Ending, Entry};
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
@@ -339,7 +340,9 @@ fn is_unsettled(row: &Session) -> bool {
 fn told(s: &Session) -> String {
     let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } =
         s.counters;
-    format!("{}, {l} model calls, {t} tool calls, {n} tokens, {c} edits", s.status.name())
+    let counts = [(l, "model call"), (t, "tool call"), (n, "token"), (c, "edit")];
+    let counts = counts.map(|(n, one)| amount::count(n, one)).join(", ");
+    format!("{}, {counts}", s.status.name())
 }
 
 fn close_session(session: &mut Session, record: komado_core::journal::Record) {

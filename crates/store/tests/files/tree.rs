@@ -191,7 +191,7 @@ fn a_lost_table_is_made_again_from_the_journals_and_the_next_to_open_looks_at_ev
     let store = open_store(&room.base());
     assert_eq!(says(&room, &store), live);
     assert_eq!(store.branches(&room.id, BranchFilter::Unsettled).unwrap().len(), 3);
-    assert_eq!(told(&store), ["tasks.db was missing; made again with 1 sessions"]);
+    assert_eq!(told(&store), ["tasks.db was missing; made again with 1 session"]);
     assert_eq!(asked(&db(&room), "SELECT thread_id || told FROM stelis_threads WHERE depth = 0"), root);
     // What nobody says any more goes; what somebody is about to say stays.
     let spoil = "UPDATE stelis_threads SET told = 1, status = 'active', chronicle_summary = NULL; DELETE FROM stelis_mail \

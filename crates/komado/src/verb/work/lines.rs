@@ -5,6 +5,7 @@
 
 use crate::app::App;
 use crate::cli_output::{CliOutput, count, number, say};
+use crate::render::took;
 use komado_agent::progress::TaskProgress;
 use komado_agent::worker::{WorkerEvent, WorkerPace};
 use komado_core::notation::tamed;
@@ -113,7 +114,8 @@ fn words(progress: &TaskProgress) -> Option<String> {
             format!("turn {turn}  {} tokens  {calls} to call", number(*tokens))
         }
         TaskProgress::Tool { name, is_error, duration_ms } => {
-            format!("{name}{}  {duration_ms} ms", if *is_error { " went wrong" } else { "" })
+            let time = took(*duration_ms as f64);
+            format!("{name}{}  {time}", if *is_error { " went wrong" } else { "" })
         }
         TaskProgress::Fitted { before, after } => {
             format!("made smaller  {} -> {} tokens", number(*before), number(*after))
