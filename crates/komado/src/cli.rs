@@ -81,7 +81,7 @@ verbs! {
         User(user::UserVerb) => user::UserVerb::run,
         /// Known models, their windows and prices; what was learned about them
         Models(models::ModelsArgs) => models::models,
-        /// Operate: config, trust, doctor, cleanup, stats, report, migrate, key, …
+        /// Operate: config, trust, doctor, cleanup, stats, report, migrate, …
         #[command(subcommand)]
         Admin(AdminVerb) => AdminVerb::run,
         /// Develop agents: demo, model-server, replay, explain-error

@@ -292,7 +292,7 @@ fn a_folder_of_sessions_that_is_a_link_must_be_named() {
         (place.home(), &["sessions"][..]),
         (mine.home(), &["admin", "trust"]),
     ] {
-        let mut command = place.command(&args);
+        let mut command = place.command(args);
         command.env("HOME", home);
         let said = feed(command, b"");
         assert!(said.code == 2 && said.err.contains("--base-dir"), "{}", said.err);

@@ -1,4 +1,4 @@
-//! The keys of those who may reach a server: made, listed, revoked.
+//! Keys of clients that may reach a server: made, listed, revoked.
 
 pub mod file;
 

@@ -1,4 +1,4 @@
-//! Sessions from one store into another.
+//! Copies sessions from one store into another.
 
 use crate::stream::{StreamForm, StreamSink};
 use crate::{Interfaces, OpFault, OpResult, OperationContext, OperationLabel, OperationProgress, Streamed};

@@ -1,7 +1,7 @@
-//! How many may come: in a second, and at once.
+//! Limits: requests per second, and at the same time.
 //!
-//! A key has limits of its own or those of the server; without keys an address stands for all clients that come from it. Who comes
-//! too often is told when to come again, and nothing is queued: a queue would only hide it.
+//! A key has limits of its own or those of the server; without keys an address stands for all clients that come from it. A caller
+//! over its rate is told when to retry, and nothing is queued: a queue would only hide it.
 
 use super::ApiCaller;
 use super::api::ApiProblem;

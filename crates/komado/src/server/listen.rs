@@ -1,4 +1,4 @@
-//! A listener that does not wait for ever.
+//! A listener with time limits.
 //!
 //! A client that connects and does not say what it wants holds a place that others need. Only the head of the first request
 //! has to come in time: a body has its own patience, and an answer may take as long as it takes. A client that does not take

@@ -131,7 +131,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("condense 1 summary \"x\" because r 5<6", "expected tokens before and after, as in 1200>300"),
         ("sent m 5", "expected digest=…"),
         ("lost x used=1+2+3", "used must be input+output+…w+…r: 1+2+3"),
-        ("anchor .x \"t\"", "no name for a thread"),
+        ("anchor .x \"t\"", "not a name for a thread"),
         ("setup tools 2", "column 13: expected tool definitions as a JSON array, found: 2"),
         ("close gladly", "expected how the thread ended, found: gladly"),
         ("share", "expected the thread's name, but the line ends here"),

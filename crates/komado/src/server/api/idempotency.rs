@@ -1,4 +1,4 @@
-//! Idempotency keys: what a call was answered, so that the same call again is answered the same and done once.
+//! Idempotency keys: the answer of a call is kept, so that a repeated call gets the same answer and is done once.
 //!
 //! A row is durable before the entries are written, and names the first of their lines by its digest. So a crash in between
 //! loses nothing: a caller who asks again finds the row, looks whether that very line stands in the journal, and knows whether it

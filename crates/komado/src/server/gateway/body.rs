@@ -1,4 +1,4 @@
-//! A request's body on its way to disk, skimmed as it passes.
+//! A request's body on its way to disk, scanned as it passes.
 //!
 //! No more than a piece of it is held in memory, however long it is. The file has no name: it is gone when the exchange is. A disk that
 //! is full or away must not stop a request, so the file moves to wherever there is room.
