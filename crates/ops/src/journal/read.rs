@@ -8,7 +8,7 @@ use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, Operatio
 use komado_core::message::Message;
 use komado_core::openai::{self, BlobReader};
 use komado_core::{Seq, SessionId, View, notation};
-use komado_engine::Thread;
+use komado_engine::{Error, Thread};
 use komado_store::{Journal, OpenMode, Store};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -76,8 +76,7 @@ impl Operation for GetEntry {
         let journal = context.engine.store().open(&found.session, &found.thread, OpenMode::Read)?;
         let (thread, last) = (&found.thread, journal.last());
         if seq == 0 || seq > last {
-            let why = format!("{thread} has no entry @{seq}: it ends at @{last}");
-            return Err(OpFault::not_found(why));
+            return Err(Error::NoMoment { thread: format!("{}/{thread}", found.session), seq, last }.into());
         }
         JournalLine::read(&*journal, seq, format!("{thread}@{seq}"))
     }

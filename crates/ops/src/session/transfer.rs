@@ -7,6 +7,7 @@ use crate::{
     Streamed,
 };
 use komado_core::SessionId;
+use komado_core::address::ID_PATTERN;
 use komado_core::session::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ const FIRST: u64 = 1 << 20;
 pub struct Import {
     /// Another id for the session.
     #[serde(rename = "as")]
-    #[schemars(length(max = 128), regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$"))]
+    #[schemars(length(max = 128), regex(pattern = ID_PATTERN))]
     pub name: Option<String>,
 }
 

@@ -115,7 +115,7 @@ fn operation(row: &OperationRow, route: &Path, schemas: &mut Schemas) -> Value {
     for (name, mut schema) in fields {
         if NAMES.contains(&name.as_str()) {
             schema["maxLength"] = json!(128);
-            schema["pattern"] = json!("^[A-Za-z0-9][A-Za-z0-9_.:-]*$");
+            schema["pattern"] = json!(komado_core::address::ID_PATTERN);
         }
         match place(route, &name) {
             Some(place) => parameters.push(parameter(place, &name, required.contains(&name), schema)),
