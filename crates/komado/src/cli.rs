@@ -239,8 +239,9 @@ pub(crate) fn run(cli: Cli) -> OpResult {
         app.claim()?;
     }
     let outcome = Verb::run(&mut app, cli.verb);
+    let printed = app.paper.finish();
     app.tell_findings();
-    outcome.and_then(|()| app.paper.flush()).map_err(|fault| match fault.exit() {
+    outcome.and(printed).map_err(|fault| match fault.exit() {
         // What does not fit a schema was typed so.
         FaultKind::Malformed => OpFault::usage(fault.message()),
         _ => listed(app.explained(fault)),

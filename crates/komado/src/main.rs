@@ -8,6 +8,7 @@ mod verb;
 mod app;
 mod cli;
 mod cli_output;
+mod pager;
 mod process;
 mod render;
 mod report;

@@ -277,7 +277,7 @@ impl Write for Digested {
 async fn bytes(
     row: &'static OperationRow,
     route: Route,
-    media: &'static str,
+    media: &'static [&'static str],
     call: ApiCall,
     given: NamedArguments,
 ) -> ApiResult<Response> {
@@ -287,7 +287,11 @@ async fn bytes(
     })
     .await?;
     let mut response = body.into_response();
+    let media = opening.media.or(media.first().copied()).unwrap_or("application/octet-stream");
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    if media.starts_with("text/html") {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    }
     // What a tool printed is never to run in a browser.
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let name = opening.file_name.map(|name| attachment(&name));

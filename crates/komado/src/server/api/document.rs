@@ -290,7 +290,7 @@ fn content(row: &OperationRow, route: &Path, generator: &mut SchemaGenerator) ->
 fn media(row: &OperationRow, route: &Path) -> Vec<&'static str> {
     match row.form {
         Some(StreamForm::Events) => vec!["text/event-stream"],
-        Some(StreamForm::Bytes(media)) => vec![media],
+        Some(StreamForm::Bytes(media)) => media.to_vec(),
         _ if route.has_forms => ["application/json"].into_iter().chain(MEDIA).collect(),
         _ => vec!["application/json"],
     }
