@@ -89,10 +89,11 @@ impl SettingKind {
 }
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 8] = [
+pub(super) const RESERVED: [&str; 9] = [
     "KOMADO_CONFIG",
     "KOMADO_DATA",
     "KOMADO_LOG",
+    "KOMADO_PAGER",
     "KOMADO_PYTHON",
     "KOMADO_SESSION",
     // What `tools.prepare` is told.

@@ -222,18 +222,58 @@ mod tests {
         assert!(SessionId::new("x".repeat(129)).is_err());
         assert!(SessionId::new("窓".repeat(42)).is_ok() && SessionId::new("窓".repeat(43)).is_err());
         let odd = [
-            "a\u{ff0f}b", "a\u{2044}b", "a\u{2215}b", "a\u{29f8}b", "a\u{ff0e}b", "\u{2024}\u{2024}", "a\u{202e}b", "a\u{200f}b",
-            "a\u{2067}b", "a\u{200d}b", "a\u{ad}b", "a\u{feff}b", "a\u{3000}b", "a\u{a0}b", "窓\u{fe0f}", "a\u{34f}b", "a\u{3164}",
-            "\u{301}a", "-\u{301}", "a-\u{301}", "a\u{85}", "窓\u{0}", "窓/窓", "窓\u{5c}窓", "窓@窓", "🪟",
+            "a\u{ff0f}b",
+            "a\u{2044}b",
+            "a\u{2215}b",
+            "a\u{29f8}b",
+            "a\u{ff0e}b",
+            "\u{2024}\u{2024}",
+            "a\u{202e}b",
+            "a\u{200f}b",
+            "a\u{2067}b",
+            "a\u{200d}b",
+            "a\u{ad}b",
+            "a\u{feff}b",
+            "a\u{3000}b",
+            "a\u{a0}b",
+            "窓\u{fe0f}",
+            "a\u{34f}b",
+            "a\u{3164}",
+            "\u{301}a",
+            "-\u{301}",
+            "a-\u{301}",
+            "a\u{85}",
+            "窓\u{0}",
+            "窓/窓",
+            "窓\u{5c}窓",
+            "窓@窓",
+            "🪟",
         ];
         for text in odd {
             assert!(SessionId::new(text).is_err(), "{text:?}");
         }
     }
 
+    proptest::proptest! {
+        /// Whatever is an id is one plain component of a path, of at most 128 bytes, with nothing in it that is not seen.
+        #[test]
+        fn whatever_is_an_id_names_one_folder_below_the_base(text in ".{0,40}", odd in r"[a-z小é./\\\\@:\x00\u{301}\u{202e}\u{2044}\u{ff0f}\u{fe0f}-]{0,12}") {
+            for text in [text, odd] {
+                let Ok(id) = SessionId::new(text.as_str()) else { continue };
+                let parts: Vec<_> = std::path::Path::new(id.as_str()).components().collect();
+                assert!(matches!(parts[..], [std::path::Component::Normal(one)] if one == id.as_str()), "{text:?}");
+                assert!(id.as_str().len() <= LONGEST && is_nfc(id.as_str()), "{text:?}");
+                assert_eq!(crate::notation::tamed(id.as_str()), id.as_str(), "{text:?}");
+                assert_eq!(SessionId::new(id.as_str()).unwrap(), id);
+            }
+        }
+    }
+
     #[test]
     fn a_name_of_any_script_is_one_id_however_it_was_written() {
-        for text in ["小窓-1", "épée", "окно_2", "نافذة", "חלון", "खिड़की", "창문", "หน้าต่าง", "がぎぐ", "a.b:c-d_e"] {
+        for text in
+            ["小窓-1", "épée", "окно_2", "نافذة", "חלון", "खिड़की", "창문", "หน้าต่าง", "がぎぐ", "a.b:c-d_e"]
+        {
             let id = SessionId::new(text).unwrap();
             assert_eq!(SessionId::new(id.as_str()).unwrap(), id, "{text}");
             let apart: String = text.nfd().collect();

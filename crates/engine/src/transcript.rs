@@ -222,7 +222,8 @@ impl TranscriptItem {
     fn setup(record: &Record, setup: &Setup) -> Self {
         let text = setup.system.iter().map(|text| TranscriptPart::Text { text: text.clone() });
         let count = |tools: &RawJson| {
-            serde_json::from_str::<Vec<serde::de::IgnoredAny>>(tools.get()).map_or(0, |tools| tools.len() as u64)
+            serde_json::from_str::<Vec<serde::de::IgnoredAny>>(tools.get())
+                .map_or(0, |tools| tools.len() as u64)
         };
         let tools = setup.tools.iter().map(|tools| TranscriptPart::Tools { count: count(tools) });
         Self::new(record, TranscriptRole::System, text.chain(tools).collect())
@@ -328,7 +329,12 @@ impl Thread<'_> {
             for slice in &share.slices {
                 let thread = Some(slice.thread.to_string());
                 let heading = TranscriptItem::text(&begun, TranscriptRole::Above, &slice.head);
-                each(TranscriptItem { seq: slice.at, tokens: slice.tokens, thread: thread.clone(), ..heading })?;
+                each(TranscriptItem {
+                    seq: slice.at,
+                    tokens: slice.tokens,
+                    thread: thread.clone(),
+                    ..heading
+                })?;
                 let above = source.above(&slice.thread)?;
                 let view = View::fold(&*above, slice.at)?;
                 view.try_each_item(&*above, |shown| -> std::result::Result<(), E> {
@@ -364,8 +370,7 @@ impl Thread<'_> {
         let mut told = HashSet::new();
         for seq in from..=view.last() {
             let head = EntrySource::head(source, seq)?;
-            let is_said = head.kind.is_item()
-                || matches!(head.kind, Kind::Setup | Kind::Close);
+            let is_said = head.kind.is_item() || matches!(head.kind, Kind::Setup | Kind::Close);
             if !is_said {
                 continue;
             }
@@ -385,7 +390,8 @@ impl Thread<'_> {
                 && let Entry::Edit(edit) = source.record(*by)?.entry
             {
                 let shows = edit.replace.iter().find(|swap| swap.seq == seq).map(|swap| swap.text.clone());
-                item.edit = Some(TranscriptEdit { shows, ..TranscriptEdit::trim(*by, &edit, &record, *tokens) });
+                item.edit =
+                    Some(TranscriptEdit { shows, ..TranscriptEdit::trim(*by, &edit, &record, *tokens) });
             }
             each(item)?;
         }

@@ -33,8 +33,9 @@ pub fn standing(user: &str) -> Result<SessionId> {
         return Err(Error::Unknown { what: "user", given: String::new(), hint: "give a name" });
     }
     // Names of other scripts were spelled before an id could hold them, and their sessions are there.
-    let plain =
-        |user: &str| !user.starts_with(':') && user.is_ascii() && SessionId::new(format!("{BEGIN}{user}")).is_ok();
+    let plain = |user: &str| {
+        !user.starts_with(':') && user.is_ascii() && SessionId::new(format!("{BEGIN}{user}")).is_ok()
+    };
     if plain(user) {
         return Ok(SessionId::new(format!("{BEGIN}{user}"))?);
     }

@@ -8,7 +8,9 @@ use crate::verb::{
 use clap::{CommandFactory, FromArgMatches, Parser};
 use komado_config::InFolder;
 use komado_ops::work::launcher;
-use komado_ops::{FaultKind, Missing, OpFault, OpResult, config, doctor, edit, replay, session, thread, window};
+use komado_ops::{
+    FaultKind, Missing, OpFault, OpResult, config, doctor, edit, replay, session, thread, window,
+};
 use std::ffi::OsString;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.

@@ -66,7 +66,14 @@ impl CliOutput {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-        Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal, pager: PagerUse::Off }
+        Self {
+            width: width(),
+            out: BufWriter::new(Box::new(stdout)),
+            json,
+            colour,
+            terminal,
+            pager: PagerUse::Off,
+        }
     }
 
     /// Sends what is printed from now on through the reader's pager, where the reader is at a terminal and wants one.

@@ -60,12 +60,17 @@ mod tests {
     #[test]
     fn the_pager_is_the_one_that_is_named_first_and_cat_is_none() {
         let words = |named: &[(&str, &str)]| {
-            let find = |name: &str| named.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+            let find = |name: &str| {
+                named.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            };
             command(find).map(|words| words.join("|"))
         };
         assert_eq!(words(&[]).as_deref(), Some("less|-FRX"));
         assert_eq!(words(&[("PAGER", "more")]).as_deref(), Some("more"));
-        assert_eq!(words(&[("PAGER", "more"), ("KOMADO_PAGER", "most '-a b' c")]).as_deref(), Some("most|-a b|c"));
+        assert_eq!(
+            words(&[("PAGER", "more"), ("KOMADO_PAGER", "most '-a b' c")]).as_deref(),
+            Some("most|-a b|c")
+        );
         for none in ["", "  ", "cat", "unended 'quote"] {
             assert_eq!(words(&[("PAGER", "more"), ("KOMADO_PAGER", none)]), None, "{none}");
         }

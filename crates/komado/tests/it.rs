@@ -24,6 +24,7 @@ mod output;
 mod playbook;
 mod playbook_json;
 mod private;
+mod reading;
 mod recall;
 mod report;
 mod run;

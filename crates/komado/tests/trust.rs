@@ -287,9 +287,11 @@ fn a_folder_of_sessions_that_is_a_link_must_be_named() {
     let (mine, place) = (Place::new(), Place::new());
     mine.session();
     symlink(mine.base(), place.base()).unwrap();
-    for (home, args) in
-        [(mine.home(), &["sessions"][..]), (place.home(), &["sessions"][..]), (mine.home(), &["admin", "trust"])]
-    {
+    for (home, args) in [
+        (mine.home(), &["sessions"][..]),
+        (place.home(), &["sessions"][..]),
+        (mine.home(), &["admin", "trust"]),
+    ] {
         let mut command = place.command(&args);
         command.env("HOME", home);
         let said = feed(command, b"");

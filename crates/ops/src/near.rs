@@ -67,7 +67,8 @@ fn nearest_id<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<S
 fn several(given: &str, mut rows: Vec<Session>, now: &str) -> String {
     rows.sort_by(|a, b| b.updated_at.cmp(&a.updated_at));
     let listed = rows.iter().take(LISTED);
-    let listed: Vec<_> = listed.map(|row| format!("{} ({})", row.meta.uuid, age(&row.updated_at, now))).collect();
+    let listed: Vec<_> =
+        listed.map(|row| format!("{} ({})", row.meta.uuid, age(&row.updated_at, now))).collect();
     let left = rows.len().saturating_sub(LISTED);
     let more = match (left, rows.len() == MOST) {
         (0, _) => String::new(),

@@ -119,17 +119,20 @@ impl HtmlTranscript {
     }
 
     fn header(&self, item: &TranscriptItem, out: &mut dyn Write) -> io::Result<()> {
-    let name = item.name.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
-    let mut words = vec![escaped(&minute(&item.timestamp)), format!("{} tokens", grouped(item.tokens.into()))];
-    if let Some(edit) = item.edit.as_ref().filter(|edit| edit.shows.is_none()) {
-        let (before, after) = (grouped(edit.before), grouped(edit.after));
-        words.push(format!("in place of {}, {before} → {after} tokens", entries(&edit.covers)));
-    }
-    words.extend(item.pinned.then(|| "pinned".to_owned()));
-    words.extend(item.hidden_by.map(|by| format!("hidden by <a href=\"#{}\">@{by}</a>", self.name_of(by))));
-    words.extend(item.left_behind.then(|| "left behind by a rewind".to_owned()));
-    let (role, seq) = (item.role.name(), item.seq);
-    writeln!(out, "<header><b>{role}{name}</b> @{seq} · {}</header>", words.join(" · "))
+        let name = item.name.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
+        let mut words =
+            vec![escaped(&minute(&item.timestamp)), format!("{} tokens", grouped(item.tokens.into()))];
+        if let Some(edit) = item.edit.as_ref().filter(|edit| edit.shows.is_none()) {
+            let (before, after) = (grouped(edit.before), grouped(edit.after));
+            words.push(format!("in place of {}, {before} → {after} tokens", entries(&edit.covers)));
+        }
+        words.extend(item.pinned.then(|| "pinned".to_owned()));
+        words.extend(
+            item.hidden_by.map(|by| format!("hidden by <a href=\"#{}\">@{by}</a>", self.name_of(by))),
+        );
+        words.extend(item.left_behind.then(|| "left behind by a rewind".to_owned()));
+        let (role, seq) = (item.role.name(), item.seq);
+        writeln!(out, "<header><b>{role}{name}</b> @{seq} · {}</header>", words.join(" · "))
     }
 }
 
@@ -143,7 +146,9 @@ fn part(role: TranscriptRole, part: &TranscriptPart, out: &mut dyn Write) -> io:
         TranscriptPart::Call { tool, arguments, .. } => {
             writeln!(out, "<pre class=\"call\">→ {} {}</pre>", escaped(tool), escaped(arguments))
         }
-        TranscriptPart::Image { about } => writeln!(out, "<p class=\"note\">[picture: {}]</p>", escaped(about)),
+        TranscriptPart::Image { about } => {
+            writeln!(out, "<p class=\"note\">[picture: {}]</p>", escaped(about))
+        }
         TranscriptPart::Tools { count } => writeln!(out, "<p class=\"note\">Tools offered: {count}</p>"),
         TranscriptPart::Other { dialect } => {
             writeln!(out, "<p class=\"note\">[something only {} understands]</p>", escaped(dialect))

@@ -40,7 +40,9 @@ pub fn item(item: &TranscriptItem, out: &mut dyn Write) -> io::Result<()> {
             }
             TranscriptPart::Image { about } => writeln!(out, "[picture: {}]", code(about))?,
             TranscriptPart::Tools { count } => writeln!(out, "Tools offered: {count}")?,
-            TranscriptPart::Other { dialect } => writeln!(out, "[something only {} understands]", code(dialect))?,
+            TranscriptPart::Other { dialect } => {
+                writeln!(out, "[something only {} understands]", code(dialect))?
+            }
         }
     }
     Ok(())

@@ -12,7 +12,13 @@ use std::io::Write;
 
 impl Thread<'_> {
     /// Writes what the model sees in a view as a request for `model`. Messages go out one at a time.
-    pub fn write_request(&self, view: &View, dialect: Dialect, model: &str, out: &mut dyn Write) -> Result<()> {
+    pub fn write_request(
+        &self,
+        view: &View,
+        dialect: Dialect,
+        model: &str,
+        out: &mut dyn Write,
+    ) -> Result<()> {
         let setup = view.setup_in(self.source())?;
         let ask = ModelRequest {
             model,

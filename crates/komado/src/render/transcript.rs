@@ -136,7 +136,9 @@ impl TranscriptPrinter<'_> {
                 self.text(item, call.trim_end(), "  ", None, Style::Cyan)
             }
             TranscriptPart::Image { about } => self.note(&format!("[picture: {}]", tamed(about))),
-            TranscriptPart::Tools { count: tools } => self.note(&format!("[{} offered]", count(*tools, "tool"))),
+            TranscriptPart::Tools { count: tools } => {
+                self.note(&format!("[{} offered]", count(*tools, "tool")))
+            }
             TranscriptPart::Other { dialect } => {
                 self.note(&format!("[something that only {} understands]", tamed(dialect)))
             }
@@ -236,7 +238,10 @@ mod tests {
         let (day, time) = times.tell("2024-01-15T10:30:00.000000Z", "%H:%M");
         assert_eq!((day.as_deref(), time.as_str()), (Some("Monday 15 January 2024"), "10:30"));
         assert_eq!(times.tell("2024-01-15T23:59:00.000000Z", "%H:%M"), (None, "23:59".into()));
-        assert_eq!(times.tell("2024-01-16T00:01:00.000000Z", "%H:%M").0.as_deref(), Some("Tuesday 16 January 2024"));
+        assert_eq!(
+            times.tell("2024-01-16T00:01:00.000000Z", "%H:%M").0.as_deref(),
+            Some("Tuesday 16 January 2024")
+        );
         assert_eq!(times.tell("at noon", "%H:%M"), (None, "-".into()));
     }
 }

@@ -185,7 +185,8 @@ async fn held(
         let status = if is_there { 200 } else { route.status };
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     }
-    if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(in_header(&format!("{ROOT}{path}"))).ok())
+    if let Some(place) =
+        answer.location.and_then(|path| HeaderValue::try_from(in_header(&format!("{ROOT}{path}"))).ok())
     {
         response.headers_mut().insert(LOCATION, place);
     }

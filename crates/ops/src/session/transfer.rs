@@ -123,11 +123,15 @@ impl Streamed for Export {
                 let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
                 let view = found.seq.map_or_else(|| Ok(thread.view().clone()), |seq| thread.view_at(seq))?;
                 if view.weight().items == 0 {
-                    return Err(OpFault::refused("nothing was said at that moment, and a request needs a message"));
+                    return Err(OpFault::refused(
+                        "nothing was said at that moment, and a request needs a message",
+                    ));
                 }
                 let model = self.model.map_or_else(|| thread.model_name(), |model| Ok(Some(model)))?;
                 let model = model.ok_or_else(|| {
-                    OpFault::usage("a request names a model and this session has none; say which: --model NAME")
+                    OpFault::usage(
+                        "a request names a model and this session has none; say which: --model NAME",
+                    )
                 })?;
                 let dialect = match format {
                     ExportFormat::Openai => Dialect::Chat,

@@ -176,9 +176,7 @@ impl ApiProblem {
 
     /// A session that is not there, or not for this caller.
     pub(super) fn no_session(id: &str) -> Self {
-        Self::missing(format!(
-            "there is no session {id:?}; GET /api/v1/sessions lists yours"
-        ))
+        Self::missing(format!("there is no session {id:?}; GET /api/v1/sessions lists yours"))
     }
 
     /// The fault is ours.

@@ -58,7 +58,9 @@ fn resource(session: &Session) -> Resource {
     let meta = &session.meta;
     let model = meta.config.model.as_deref().unwrap_or("no model");
     let about = format!("{}, made at {}, {model}", session.status.name(), meta.created_at);
-    Resource::new(format!("{SESSION}{}", in_header(&meta.uuid)), &meta.uuid).with_description(about).with_mime_type(TEXT)
+    Resource::new(format!("{SESSION}{}", in_header(&meta.uuid)), &meta.uuid)
+        .with_description(about)
+        .with_mime_type(TEXT)
 }
 
 fn write_cursor((at, id): &Place) -> String {
