@@ -215,7 +215,7 @@ impl SlashCommand {
             }
             "/show" => {
                 let pager = PagerOption { no_pager: true };
-                read::show(app, ShowArgs { at: moment(talk), full: false, brief: false, pager })?;
+                read::show(app, ShowArgs { at: moment(talk), full: false, brief: true, pager })?;
             }
             "/log" => {
                 let last = match self.rest.as_str() {
