@@ -112,6 +112,7 @@ pub(super) const RESERVED: [&str; 9] = [
     "KOMADO_CONFIG",
     "KOMADO_DATA",
     "KOMADO_LOG",
+    "KOMADO_PAGER",
     "KOMADO_PYTHON",
     "KOMADO_SESSION",
     // What `tools.prepare` is told.

@@ -46,13 +46,14 @@
 //!
 //! [`entry`] leaves nothing out but the timestamp: tests read it back, with the reader in `komado-testkit`. Raw JSON (tool
 //! definitions, what only one dialect knows) stands there byte for byte, unless it holds tabs between tokens or characters
-//! a terminal would act on; then it keeps its meaning. [`brief`] is for the eye only. Entries that
+//! a terminal would act on; then it keeps its meaning. [`brief`] and [`plain`] are for the eye only. Entries that
 //! [`admit`](mod@crate::admit) never lets in (a message of a tool without its result, an edit that both hides and
 //! replaces) have no notation.
 
 mod line;
 mod write;
 
+use line::columns;
 pub use line::{columns as width, grouped, shown, tamed};
 
 use crate::head::EntrySource;
@@ -69,6 +70,11 @@ pub fn entry(record: &Record) -> String {
 /// Like [`entry`], with long texts shortened so that the line takes at most `width` columns of a terminal.
 pub fn brief(record: &Record, width: usize) -> String {
     write::record(record).fit(width)
+}
+
+/// Like [`brief`] for the eye of a person: without digests and ids that only programs compare, and an edit says that it is one.
+pub fn plain(record: &Record, width: usize) -> String {
+    ink(&write::plain(record), width)
 }
 
 /// What the model sees, one item per line of at most `width` columns of a terminal, the setup first. A text in place of
@@ -188,7 +194,7 @@ fn seen<S: EntrySource + ?Sized>(
 
 /// Columns left when a line has said whose it is.
 fn left(thread: &ThreadId, width: usize) -> usize {
-    if width == usize::MAX { width } else { width.saturating_sub(thread.as_str().len() + 1) }
+    if width == usize::MAX { width } else { width.saturating_sub(columns(thread.as_str()) + 1) }
 }
 
 /// A line that says whose it is.

@@ -24,6 +24,7 @@ impl Thread<'_> {
     /// Goes on as if nothing after `to` had happened.
     pub fn rewind(&mut self, to: Seq) -> Result<Seq> {
         self.check_writer()?;
+        self.check_moment(to)?;
         // Anchors may say what was true then: every child is looked at again.
         self.store().unsettle(self.session(), self.id())?;
         let seq = self.said_again(Entry::Rewind { to })?;
@@ -35,17 +36,20 @@ impl Thread<'_> {
 
     /// Undoes one edit (or one revert) and keeps everything said since.
     pub fn revert(&mut self, target: Seq) -> Result<Seq> {
+        self.check_entry(target)?;
         self.append(Entry::Revert { target })
     }
 
     /// Keeps the unit around `seq` in the view through every edit.
     pub fn pin(&mut self, seq: Seq) -> Result<Seq> {
+        self.check_entry(seq)?;
         let span = self.view().unit(self.source(), seq)?.unwrap_or(Span::new(seq, seq));
         self.append(Entry::Pin { span })
     }
 
     /// Takes the pin around `seq` back.
     pub fn unpin(&mut self, seq: Seq) -> Result<Seq> {
+        self.check_entry(seq)?;
         let span = self.view().pins().iter().find(|pin| pin.holds(seq)).copied();
         self.append(Entry::Unpin { span: span.unwrap_or(Span::new(seq, seq)) })
     }

@@ -39,7 +39,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// A moment after the end.
-    #[error("{thread} has no entry @{seq}: it ends at @{last}")]
+    #[error("{}", no_moment(.thread, *.seq, *.last))]
     NoMoment {
         /// The thread.
         thread: String,
@@ -242,6 +242,17 @@ pub enum ErrorKind {
     Away,
     /// Something else failed.
     Failed,
+}
+
+/// Says what there is, where an entry is not.
+fn no_moment(thread: &str, seq: Seq, last: Seq) -> String {
+    let short = thread.strip_suffix("/root").unwrap_or(thread);
+    let has = match last {
+        0 => "has no entries yet".to_owned(),
+        1 => "has 1 entry".to_owned(),
+        last => format!("has {last} entries"),
+    };
+    format!("{thread} {has}; @{seq} is not there; `komado log {short}` lists them")
 }
 
 impl Error {

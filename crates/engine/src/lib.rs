@@ -38,6 +38,7 @@ pub mod report;
 pub mod share;
 pub mod stelis;
 pub mod thread;
+pub mod transcript;
 pub mod user;
 
 pub use engine::{Clock, Engine};

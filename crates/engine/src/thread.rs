@@ -195,10 +195,7 @@ impl<'e> Thread<'e> {
 
     /// One entry.
     pub fn record(&self, seq: Seq) -> Result<Record> {
-        if seq == 0 {
-            return Err(self.no_moment(seq));
-        }
-        self.check_moment(seq)?;
+        self.check_entry(seq)?;
         Ok(EntrySource::record(&*self.journal, seq)?)
     }
 
@@ -245,6 +242,11 @@ impl<'e> Thread<'e> {
 
     pub(crate) fn check_moment(&self, seq: Seq) -> Result<()> {
         if seq <= self.last() { Ok(()) } else { Err(self.no_moment(seq)) }
+    }
+
+    /// Refuses the number of an entry that is not there; 0 is a moment, but no entry.
+    pub(crate) fn check_entry(&self, seq: Seq) -> Result<()> {
+        if seq == 0 { Err(self.no_moment(seq)) } else { self.check_moment(seq) }
     }
 
     pub(crate) fn no_moment(&self, seq: Seq) -> Error {

@@ -32,7 +32,10 @@ pub fn standing(user: &str) -> Result<SessionId> {
     if user.is_empty() {
         return Err(Error::Unknown { what: "user", given: String::new(), hint: "give a name" });
     }
-    let plain = |user: &str| !user.starts_with(':') && SessionId::new(format!("{BEGIN}{user}")).is_ok();
+    // Names of other scripts were spelled before an id could hold them, and their sessions are there.
+    let plain = |user: &str| {
+        !user.starts_with(':') && user.is_ascii() && SessionId::new(format!("{BEGIN}{user}")).is_ok()
+    };
     if plain(user) {
         return Ok(SessionId::new(format!("{BEGIN}{user}"))?);
     }

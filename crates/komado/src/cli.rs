@@ -10,7 +10,9 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use komado_config::InFolder;
 use komado_core::suggest::nearest_name;
 use komado_ops::work::launcher;
-use komado_ops::{FaultKind, OpFault, OpResult, config, doctor, edit, replay, session, thread, window};
+use komado_ops::{
+    FaultKind, Missing, OpFault, OpResult, config, doctor, edit, replay, session, thread, window,
+};
 use std::ffi::OsString;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
@@ -280,12 +282,23 @@ pub(crate) fn run(cli: Cli) -> OpResult {
         app.claim()?;
     }
     let outcome = Verb::run(&mut app, cli.verb);
+    let printed = app.paper.finish();
     app.tell_findings();
-    outcome.and_then(|()| app.paper.flush()).map_err(|fault| match fault.exit() {
+    outcome.and(printed).map_err(|fault| match fault.exit() {
         // What does not fit a schema was typed so.
         FaultKind::Malformed => OpFault::usage(fault.message()),
-        _ => app.explained(fault),
+        _ => listed(app.explained(fault)),
     })
+}
+
+/// A name that is not there, with the command that lists those that are.
+fn listed(fault: OpFault) -> OpFault {
+    let lists = match fault.what_is_missing() {
+        Some(Missing::Session { .. }) => "`komado sessions` lists them".to_owned(),
+        Some(Missing::Thread { session, .. }) => format!("`komado sessions {session}` lists its threads"),
+        Some(Missing::User(_)) | None => return fault,
+    };
+    fault.and(lists)
 }
 
 #[derive(clap::Args, Debug)]

@@ -4,6 +4,7 @@
 //! on (colours, titles, links, the place of the cursor): every line for people is shown with such characters written out, wherever
 //! it goes, and JSON is on a terminal. Only [`CliOutput::raw`] gives bytes as they are.
 
+use crate::pager::{Pager, PagerOption};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::amount::count;
 pub(crate) use komado_core::notation::grouped as number;
@@ -31,6 +32,18 @@ pub(crate) struct CliOutput {
     pub(crate) width: usize,
     colour: bool,
     terminal: bool,
+    /// Behind the writer, so that its input is closed before it is waited for.
+    pager: PagerUse,
+}
+
+/// Whether a pager stands between us and the terminal.
+enum PagerUse {
+    /// None.
+    Off,
+    /// One, from the first line on.
+    Wanted,
+    /// This one.
+    Running { _waited_for: Pager },
 }
 
 /// Colours with a meaning.
@@ -55,14 +68,54 @@ impl CliOutput {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = terminal && std::env::var_os("NO_COLOR").is_none();
-        Self { width: width(), out: BufWriter::new(Box::new(stdout)), json, colour, terminal }
+        Self {
+            width: width(),
+            out: BufWriter::new(Box::new(stdout)),
+            json,
+            colour,
+            terminal,
+            pager: PagerUse::Off,
+        }
+    }
+
+    /// Sends what is printed from now on through the reader's pager, where the reader is at a terminal and wants one.
+    pub(crate) fn page(&mut self, option: PagerOption) {
+        let is_wanted = self.terminal && !self.json && !option.no_pager;
+        if is_wanted && matches!(self.pager, PagerUse::Off) {
+            self.pager = PagerUse::Wanted;
+        }
+    }
+
+    /// Starts the pager that is wanted: not before there is something to read.
+    fn open_pager(&mut self) -> OpResult {
+        if !matches!(self.pager, PagerUse::Wanted) {
+            return Ok(());
+        }
+        self.flush()?;
+        self.pager = PagerUse::Off;
+        if let Some((pager, input)) = Pager::start() {
+            self.out = BufWriter::new(Box::new(input));
+            self.pager = PagerUse::Running { _waited_for: pager };
+        }
+        Ok(())
+    }
+
+    /// Gives everything to the reader, and waits until the pager was left.
+    pub(crate) fn finish(&mut self) -> OpResult {
+        let given = self.flush();
+        if matches!(self.pager, PagerUse::Running { .. }) {
+            self.out = BufWriter::new(Box::new(io::stdout()));
+        }
+        self.pager = PagerUse::Off;
+        given
     }
 
     /// Prints a line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) -> OpResult {
+        self.open_pager()?;
         writeln!(self.out, "{}", self.printed(text.as_ref()))?;
         // On a terminal what is said beside the data must not overtake it.
-        if self.terminal { self.flush() } else { Ok(()) }
+        if self.terminal && matches!(self.pager, PagerUse::Off) { self.flush() } else { Ok(()) }
     }
 
     /// Prints a line that ends where the terminal does.
@@ -364,7 +417,7 @@ mod tests {
     impl Page {
         fn paper(&self) -> CliOutput {
             let out = BufWriter::new(Box::new(self.clone()) as CliWriter);
-            CliOutput { out, json: true, width: 100, colour: false, terminal: false }
+            CliOutput { out, json: true, width: 100, colour: false, terminal: false, pager: PagerUse::Off }
         }
 
         fn text(&self) -> String {

@@ -9,6 +9,7 @@ mod app;
 mod cli;
 mod cli_output;
 mod completion;
+mod pager;
 mod process;
 mod render;
 mod report;

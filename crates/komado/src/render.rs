@@ -5,6 +5,7 @@ mod operate;
 mod session;
 pub(crate) mod task;
 mod thread;
+pub(crate) mod transcript;
 pub(crate) mod window;
 
 use crate::cli_output::{CliOutput, table};

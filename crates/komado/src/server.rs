@@ -35,12 +35,23 @@ use komado_store::StoreHealthFigures;
 use listen::{PeerAddress, TimedListener};
 use metered::MeteredStore;
 use metrics::Metrics;
+use percent_encoding::{CONTROLS, percent_decode, utf8_percent_encode};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use store_news::StoreNews;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+/// A name or an address as a header carries it: what is not ASCII is percent-encoded.
+pub(crate) fn in_header(text: &str) -> String {
+    utf8_percent_encode(text, CONTROLS).to_string()
+}
+
+/// A name that came in a header, percent-encoded or as UTF-8. No id has a percent sign, so none can be meant otherwise.
+pub(crate) fn of_header(value: &HeaderValue) -> Option<String> {
+    String::from_utf8(percent_decode(value.as_bytes()).collect()).ok()
+}
 
 /// Settings, store and engine, who may come in, and a way to say that it is over.
 pub(crate) struct ServerState {

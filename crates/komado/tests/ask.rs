@@ -46,6 +46,8 @@ fn an_answer_goes_to_standard_output_and_nothing_else_does() {
     let session = made(&said);
     let log = place.ok(&["log", &session]);
     assert!(log.contains("小窓とは?") && log.contains("sent m") && log.contains("reply stop"), "{log}");
+    assert!(!log.contains("digest="), "{log}");
+    assert!(place.ok(&["log", &session, "-v"]).contains(" sent m digest="));
     server.add(ScriptStep::say("two"));
     assert_eq!(place.ok(&["ask", &session[..8], "and", "then?"]), "two\n");
     let body = String::from_utf8(server.seen().last().unwrap().body.clone()).unwrap();

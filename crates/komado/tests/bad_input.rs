@@ -78,7 +78,7 @@ fn what_is_not_there_is_named() {
     let place = Place::new();
     let s = place.session();
     fails(&place.run(&["show", "nothing"]), 3, &["\"nothing\"", "komado sessions"]);
-    fails(&place.run(&["show", &format!("{s}@99")]), 3, &["@99", "ends at @0"]);
+    fails(&place.run(&["show", &format!("{s}@99")]), 3, &["@99", "has no entries yet"]);
     fails(&place.run(&["log", &format!("{s}/nowhere")]), 3, &["nowhere"]);
     fails(&place.run(&["append", &s, "--jsonl", "missing.jsonl"]), 3, &["missing.jsonl"]);
     fails(&place.run(&["show", "../../etc"]), 2, &["../../etc", "letter or digit"]);

@@ -158,7 +158,7 @@ fn addresses_may_be_short_as_long_as_they_are_unique() {
     }
     place.ok(&["append", "x", "hello"]);
     let said = place.run(&["show", "abc"]);
-    assert!(said.code == 3 && said.err.contains("abc-1, abc-2"), "{}", said.err);
+    assert!(said.code == 3 && said.err.contains("abc-2 (just now), abc-1 (just now)"), "{}", said.err);
     place.ok(&["fork", "x@1", "other"]);
     assert_eq!(place.ok(&["show", "x/o", "--json"]), place.ok(&["show", "xyz", "--json"]));
 }

@@ -25,6 +25,7 @@ mod pages;
 mod playbook;
 mod playbook_json;
 mod private;
+mod reading;
 mod recall;
 mod report;
 mod run;

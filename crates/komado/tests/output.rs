@@ -96,7 +96,7 @@ fn what_cannot_be_read_says_what_to_do() {
     let (s, id) = with_output(&place, log(4000).as_bytes());
     for (args, code, needle) in [
         (&["0000"][..], 3, "no output \"0000\""),
-        (&["@9"], 3, "ends at @2"),
+        (&["@9"], 3, "has 2 entries"),
         (&[&id, "--offset", "0"], 2, "lines count from 1"),
         (&[&id, "--offset", "4001"], 3, "the output has 4000 lines"),
         (&[&id, "--grep", "(", "--regex"], 6, "not a regular expression"),

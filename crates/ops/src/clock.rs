@@ -22,6 +22,18 @@ pub fn seconds_between(from: &str, to: &str) -> Option<f64> {
     Some(to.duration_since(from).as_secs_f64())
 }
 
+/// How long ago a stamp is, for people: `just now`, `5 min ago`, `3 h ago`, `2 days ago`.
+pub fn age(stamp: &str, now: &str) -> String {
+    let seconds = seconds_between(stamp, now).unwrap_or_default().max(0.0) as u64;
+    match seconds {
+        0..60 => "just now".to_owned(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..86_400 => format!("{} h ago", seconds / 3600),
+        86_400..172_800 => "1 day ago".to_owned(),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
 /// The first moment that is meant.
 pub(crate) fn since(text: &str, now: &str) -> OpResult<String> {
     time("since", text, now, SignedDuration::ZERO)
@@ -62,6 +74,17 @@ fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_told_in_the_largest_unit_that_it_fills() {
+        let age = |then: &str| age(then, "2024-02-01T12:00:00.000000Z");
+        assert_eq!(age("2024-02-01T11:59:10.000000Z"), "just now");
+        assert_eq!(age("2024-02-01T12:00:10.000000Z"), "just now", "clocks differ");
+        assert_eq!(age("2024-02-01T11:55:00.000000Z"), "5 min ago");
+        assert_eq!(age("2024-02-01T09:00:00.000000Z"), "3 h ago");
+        assert_eq!(age("2024-01-31T11:00:00.000000Z"), "1 day ago");
+        assert_eq!(age("2024-01-02T12:00:00.000000Z"), "30 days ago");
+    }
 
     #[test]
     fn times_are_days_moments_or_spans() {

@@ -2,13 +2,13 @@
 
 use crate::address::Target;
 use crate::stream::StreamSink;
-use crate::{ApiCaller, FaultKind, Missing, OpFault, OpResult, Operation, Streamed};
+use crate::{ApiCaller, FaultKind, OpFault, OpResult, Operation, Streamed};
 use komado_config::Config;
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::model::ModelResolver;
-use komado_engine::{Engine, Thread};
+use komado_engine::{Engine, Error, Thread};
 use komado_store::{FileStore, OpenMode, SessionQuery, Store};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -346,7 +346,12 @@ impl OperationContext {
         }
         if self.caller.sees_all {
             let address = Address { session: given.clone(), thread: None, seq: None };
-            return Ok((self.engine.find(&address)?.session, None));
+            return match self.engine.find(&address) {
+                Ok(found) => Ok((found.session, None)),
+                Err(Error::Unknown { .. }) => Err(self.no_session(given)),
+                Err(Error::Ambiguous { .. }) => Err(self.several_sessions(given)),
+                Err(error) => Err(error.into()),
+            };
         }
         let query = SessionQuery { prefix: Some(given.to_string()), ..SessionQuery::default() };
         let mut fits = self.engine.store().sessions(&query)?;
@@ -356,8 +361,8 @@ impl OperationContext {
             (Some(session), _) | (None, [session]) => {
                 Ok((SessionId::new(session.meta.uuid.as_str())?, Some(session.clone())))
             }
-            (None, []) => Err(OpFault::missing(Missing::Session(given.to_string()))),
-            (None, _) => Err(OpFault::not_found(format!("{given} fits several sessions; write more of it"))),
+            (None, []) => Err(self.no_session(given)),
+            (None, _) => Err(self.several_sessions(given)),
         }
     }
 
@@ -369,22 +374,26 @@ impl OperationContext {
         let Some(given) = given else { return Ok(ThreadId::root()) };
         if self.naming != Naming::Exact {
             let address = Address { session: session.clone(), thread: Some(given), seq: None };
-            return Ok(self.engine.find(&address)?.thread);
+            return match self.engine.find(&address) {
+                Ok(found) => Ok(found.thread),
+                Err(Error::Unknown { given, .. }) => Err(self.no_thread(session, &ThreadId::new(given)?)),
+                Err(error) => Err(error.into()),
+            };
         }
         let all = self.engine.store().threads(session)?;
         match all.iter().any(|header| header.thread == given) {
             true => Ok(given),
-            false => Err(OpFault::missing(Missing::Thread(session.to_string(), given.to_string()))),
+            false => Err(self.no_thread(session, &given)),
         }
     }
 
     /// A session's row, if the caller may see it.
     pub fn session(&self, id: &SessionId) -> OpResult<Session> {
-        let missing = || OpFault::missing(Missing::Session(id.to_string()));
+        let missing = || self.no_session(id);
         match self.engine.session(id) {
             Ok(session) if self.caller.may_see(&session) => Ok(session),
             Ok(_) => Err(missing()),
-            Err(komado_engine::Error::Store(komado_store::Error::NoSession(_)))
+            Err(Error::Store(komado_store::Error::NoSession(_)))
                 if !self.caller.sees_all || self.naming == Naming::Exact =>
             {
                 Err(missing())

@@ -65,9 +65,21 @@ pub struct OpFault {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Missing {
     /// A session.
-    Session(String),
+    Session {
+        /// The name, as it was given.
+        given: String,
+        /// The nearest name there is, among what the caller may see.
+        near: Option<String>,
+    },
     /// A thread of a session.
-    Thread(String, String),
+    Thread {
+        /// The session.
+        session: String,
+        /// The name, as it was given.
+        given: String,
+        /// The nearest name there is.
+        near: Option<String>,
+    },
     /// A user.
     User(String),
 }
@@ -84,8 +96,10 @@ impl OpFault {
     /// Something that was named and is not there, or not for this caller.
     pub fn missing(what: Missing) -> Self {
         let message = match &what {
-            Missing::Session(id) => format!("there is no session {id}"),
-            Missing::Thread(session, thread) => format!("session {session} has no thread {thread}"),
+            Missing::Session { given, near } => format!("there is no session {given:?}{}", meant(near)),
+            Missing::Thread { session, given, near } => {
+                format!("session {session} has no thread {given:?}{}", meant(near))
+            }
             Missing::User(user) => format!("there is no user {user:?}; `komado user list` lists them"),
         };
         Self { missing: Some(what), ..Self::not_found(message) }
@@ -177,9 +191,15 @@ impl OpFault {
 
     /// Adds what else is to be known.
     pub fn and(mut self, more: String) -> Self {
-        self.message = format!("{}; {more}", self.message);
+        let gap = if self.message.ends_with('?') { " " } else { "; " };
+        self.message = format!("{}{gap}{more}", self.message);
         self
     }
+}
+
+/// Asks whether the nearest name was meant.
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
 }
 
 /// The message of a closed pipe.

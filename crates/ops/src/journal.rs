@@ -119,7 +119,7 @@ pub struct Redact {
     #[schemars(length(min = 1))]
     pub pattern: Option<String>,
     /// One entry, THREAD@SEQ.
-    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}@[0-9]{1,8}$"))]
+    #[schemars(regex(pattern = concat!("^", komado_core::id_pattern!(), "@[0-9]{1,8}$")))]
     pub entry: Option<String>,
     /// Why; kept with each changed entry.
     pub reason: String,

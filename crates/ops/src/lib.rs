@@ -24,6 +24,7 @@ pub mod tools;
 pub mod watch;
 
 mod list;
+mod near;
 
 pub mod ask;
 pub mod config;

@@ -361,7 +361,7 @@ impl OperationRow {
             Some(write) => write(&given, context, ResultReader::Program, begin, out),
             None => {
                 let answer = (self.run)(&given, context, ResultReader::Program)?;
-                begin(StreamHead { moment: answer.moment, file_name: None })?;
+                begin(StreamHead { moment: answer.moment, file_name: None, media: None })?;
                 Ok(out.write_all(answer.json.as_bytes())?)
             }
         })

@@ -391,7 +391,7 @@ impl Streamed for RawOutput {
     const INTERFACES: Interfaces =
         by_people("session output --raw", "/sessions/{session}/threads/{thread}/outputs/{ref_id}/raw")
             .not_mcp("bytes may be no text; `tool_output_cache` reads them by lines");
-    const FORM: StreamForm = StreamForm::Bytes("application/octet-stream");
+    const FORM: StreamForm = StreamForm::Bytes(&["application/octet-stream"]);
     type Head = ();
     type Item = StreamBytes;
 

@@ -3,13 +3,14 @@
 mod new;
 mod state;
 mod stats;
+mod transcript;
 mod transfer;
 
 pub use new::{ChildSettings, New, NewSession, hostname, make, meter};
 pub(crate) use new::{create, meta};
 pub use state::{Complete, FailSession, Pause, ResumeSession, StateChange, StopSession};
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
-pub use transfer::{Export, Exported, Import, Imported};
+pub use transfer::{Export, ExportFormat, Exported, Import, Imported};
 
 use crate::address::AtSession;
 use crate::choice::time;

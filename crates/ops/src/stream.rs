@@ -49,6 +49,11 @@ pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
     fn file_name(_head: &Self::Head) -> Option<String> {
         None
     }
+
+    /// The media type, where it is not the usual one.
+    fn media(_head: &Self::Head) -> Option<&'static str> {
+        None
+    }
 }
 
 /// How the result of a streamed operation is written.
@@ -56,8 +61,8 @@ pub trait Streamed: DeserializeOwned + JsonSchema + 'static {
 pub enum StreamForm {
     /// One JSON object: the fields of the head, then `items`.
     Object,
-    /// The items as they are, one after another, of this media type.
-    Bytes(&'static str),
+    /// The items as they are, one after another, of one of these media types; the first is the usual one.
+    Bytes(&'static [&'static str]),
     /// Events without an end ([`crate::watch`]).
     Events,
 }
@@ -142,6 +147,8 @@ pub struct StreamHead {
     pub moment: Option<String>,
     /// [`Streamed::file_name`].
     pub file_name: Option<String>,
+    /// [`Streamed::media`].
+    pub media: Option<&'static str>,
 }
 
 /// Writes a stream to `out`.
@@ -154,7 +161,11 @@ struct Written<'a> {
 
 impl<S: Streamed> StreamSink<S> for Written<'_> {
     fn begin(&mut self, head: S::Head) -> OpResult {
-        (self.begin)(StreamHead { moment: S::moment(&head), file_name: S::file_name(&head) })?;
+        (self.begin)(StreamHead {
+            moment: S::moment(&head),
+            file_name: S::file_name(&head),
+            media: S::media(&head),
+        })?;
         if self.form != StreamForm::Object {
             return Ok(());
         }

@@ -39,7 +39,7 @@ fn child(context: &OperationContext, at: &AtThread) -> OpResult<ResolvedAddress>
 }
 
 /// A thread, or one with its session.
-const LISTENER: &str = "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,127}/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+const LISTENER: &str = concat!("^(", komado_core::id_pattern!(), "/)?", komado_core::id_pattern!(), "$");
 
 /// Send a message from one thread to another of the same session, which hears them before its next request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

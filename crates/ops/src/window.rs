@@ -36,7 +36,7 @@ pub struct Diff {
 }
 
 /// How a moment is written.
-const MOMENT: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}(@[0-9]{1,8})?$";
+const MOMENT: &str = concat!("^", komado_core::id_pattern!(), "(@[0-9]{1,8})?$");
 
 /// What differs between two moments.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -95,8 +95,8 @@ impl SessionQuery {
         };
         let prefix = self.prefix.as_ref().filter(|prefix| !prefix.is_empty());
         want("uuid >= ?", prefix.cloned());
-        // A range, so that the key's own index serves it. No character of an id comes after DEL.
-        want("uuid < ?", prefix.map(|prefix| format!("{prefix}\u{7f}")));
+        // A range, so that the key's own index serves it. The last character there is stands in no id.
+        want("uuid < ?", prefix.map(|prefix| format!("{prefix}\u{10ffff}")));
         want("uuid = ?", self.id.as_ref().map(ToString::to_string));
         want("status = ?", self.status.map(|status| status.name().to_owned()));
         want(&format!("{user} = ?"), self.user.clone());

@@ -70,6 +70,7 @@ suite! {
         sessions::nothing_is_made_under_an_id_that_is_none,
         sessions::sessions_come_in_the_order_they_were_made_page_by_page,
         sessions::each_filter_keeps_what_it_names_and_they_add_up,
+        sessions::ids_are_of_any_script,
         sessions::states_change_and_counters_add_up,
         sessions::an_ended_session_refuses_writers_until_it_is_opened_again,
         sessions::a_session_that_is_being_written_is_neither_ended_nor_removed,

@@ -23,6 +23,20 @@ pub(super) struct NotationToken<'a> {
     pub(super) body: Option<TokenBody<'a>>,
     /// Ends the token.
     pub(super) tail: String,
+    /// Where it is left out.
+    pub(super) place: TokenPlace,
+}
+
+/// In which of the notation's forms a token stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum TokenPlace {
+    /// In all of them.
+    #[default]
+    Always,
+    /// Not in the plain one: digests, and ids that only programs compare.
+    Detail,
+    /// In the plain one alone.
+    Plain,
 }
 
 /// One line, token by token.
@@ -31,7 +45,8 @@ pub(super) struct NotationLine<'a>(pub(super) Vec<NotationToken<'a>>);
 
 impl<'a> NotationLine<'a> {
     fn push(&mut self, lead: impl Into<Cow<'a, str>>, body: Option<TokenBody<'a>>) -> &mut Self {
-        self.0.push(NotationToken { lead: lead.into(), body, tail: String::new() });
+        let place = TokenPlace::default();
+        self.0.push(NotationToken { lead: lead.into(), body, tail: String::new(), place });
         self
     }
 
@@ -94,6 +109,24 @@ impl<'a> NotationLine<'a> {
             Some(value) => self.quoted_attr(key, value),
             None => self,
         }
+    }
+
+    /// What `write` adds, as tokens of that place.
+    pub(super) fn placed(
+        &mut self,
+        place: TokenPlace,
+        write: impl for<'s> FnOnce(&'s mut Self) -> &'s mut Self,
+    ) -> &mut Self {
+        let first = self.0.len();
+        write(self);
+        self.0[first..].iter_mut().for_each(|token| token.place = place);
+        self
+    }
+
+    /// The line without what stands at that place.
+    pub(super) fn without(mut self, place: TokenPlace) -> Self {
+        self.0.retain(|token| token.place != place);
+        self
     }
 
     /// Puts `tail` right behind the last token.

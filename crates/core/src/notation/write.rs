@@ -1,6 +1,6 @@
 //! From entries to lines.
 
-use super::line::{NotationLine, is_bare, is_wild};
+use super::line::{NotationLine, TokenPlace, is_bare, is_wild};
 use crate::journal::{
     Anchor, Cause, Chronicle, Edit, ElementGroup, Entry, Record, Reply, Sent, Setup, Share, Slice,
     TranscriptMark, Usage,
@@ -16,6 +16,15 @@ const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
 
 /// Everything an entry holds.
 pub(super) fn record(record: &Record) -> NotationLine<'_> {
+    everything(record).without(TokenPlace::Plain)
+}
+
+/// What a person looks for in an entry: without digests and without ids that only programs compare.
+pub(super) fn plain(record: &Record) -> NotationLine<'_> {
+    everything(record).without(TokenPlace::Detail)
+}
+
+fn everything(record: &Record) -> NotationLine<'_> {
     match &record.entry {
         Entry::Message(_, reply) => entry(record, reply.as_ref(), None),
         Entry::Anchor(anchor) => entry(record, None, anchor.brief.as_deref()),
@@ -25,7 +34,7 @@ pub(super) fn record(record: &Record) -> NotationLine<'_> {
 
 /// An entry as the model sees it: without what the provider reported about it, and without what only others see.
 pub(super) fn said(record: &Record) -> NotationLine<'_> {
-    entry(record, None, None)
+    entry(record, None, None).without(TokenPlace::Plain)
 }
 
 fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str>) -> NotationLine<'a> {
@@ -124,7 +133,11 @@ impl<'a> NotationLine<'a> {
     }
 
     fn outcome(&mut self, message: &'a Message, outcome: &'a ToolOutcome, mark: Option<String>) -> &mut Self {
-        self.name(&outcome.call_id);
+        // The plain form names the tool, where it is known.
+        match outcome.name {
+            Some(_) => self.placed(TokenPlace::Detail, |line| line.name(&outcome.call_id)),
+            None => self.name(&outcome.call_id),
+        };
         match outcome.name.as_deref() {
             Some(tool) if is_bare(tool) && !AFTER_TOOL.contains(&tool) && !AFTER_PARTS.contains(&tool) => {
                 self.word(tool);
@@ -176,7 +189,8 @@ impl<'a> NotationLine<'a> {
             // Only a tool's message holds a result, and alone.
             MessagePart::Result(outcome) => self.word("result").name(&outcome.call_id),
             MessagePart::Reasoning { text, signature } => {
-                self.word("reasoning").text(text).attr("signature", signature.as_deref())
+                self.word("reasoning").text(text);
+                self.placed(TokenPlace::Detail, |line| line.attr("signature", signature.as_deref()))
             }
             MessagePart::Opaque(opaque) => self.opaque("opaque", opaque),
         }
@@ -185,7 +199,7 @@ impl<'a> NotationLine<'a> {
     /// Arguments that are a JSON object stand as they are; anything else is a text.
     fn call(&mut self, call: &'a Call) -> &mut Self {
         self.word(if call.kind == CallKind::Custom { "custom" } else { "call" });
-        self.name(&call.id).name(&call.name);
+        self.placed(TokenPlace::Detail, |line| line.name(&call.id)).name(&call.name);
         if is_object(&call.arguments) {
             self.json(&call.arguments);
         } else {
@@ -195,7 +209,7 @@ impl<'a> NotationLine<'a> {
     }
 
     fn edit(&mut self, edit: &'a Edit, tokens: u32) -> &mut Self {
-        self.word(edit.kind.name());
+        self.placed(TokenPlace::Plain, |line| line.word("edit")).word(edit.kind.name());
         if !edit.hide.is_empty() {
             self.word(spans(&edit.hide));
         }
@@ -273,10 +287,11 @@ impl<'a> NotationLine<'a> {
     }
 
     fn sent(&mut self, sent: &'a Sent) -> &mut Self {
-        self.word("sent").name(&sent.model).attr("digest", Some(&sent.digest));
+        self.word("sent").name(&sent.model);
+        self.placed(TokenPlace::Detail, |line| line.attr("digest", Some(&sent.digest)));
         self.maybe_word((sent.context_tokens > 0).then(|| sent.context_tokens.to_string()));
         self.attr("for", sent.purpose.as_deref());
-        self.maybe(sent.mark.as_ref(), Self::mark)
+        self.placed(TokenPlace::Detail, |line| line.maybe(sent.mark.as_ref(), Self::mark))
     }
 
     fn mark(&mut self, mark: &TranscriptMark) -> &mut Self {
@@ -306,8 +321,10 @@ impl<'a> NotationLine<'a> {
         }
         self.maybe_word(reply.to.map(|to| format!("to={to}")));
         self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
-        self.attr("id", reply.id.as_deref());
-        self.maybe(reply.heard.as_ref(), |line, heard| line.quoted_attr("heard", heard));
+        self.placed(TokenPlace::Detail, |line| {
+            line.attr("id", reply.id.as_deref())
+                .maybe(reply.heard.as_ref(), |line, heard| line.quoted_attr("heard", heard))
+        });
         self.maybe_text(reply.error.as_deref())
     }
 

@@ -275,7 +275,7 @@ fn an_entry_is_read_by_its_number_whoever_spoke() {
         );
         let wrong = |arguments: &str| read(arguments).unwrap_err().to_string();
         assert!(wrong(r#"{"ref_id":"@2"}"#).contains("@2 is a pin"));
-        assert!(wrong(r#"{"ref_id":"@9"}"#).contains("has no entry @9: it ends at @2"));
+        assert!(wrong(r#"{"ref_id":"@9"}"#).contains("has 2 entries; @9 is not there"));
         assert!(wrong(r#"{"ref_id":"@1","offset":4}"#).contains("no line 4: the output has 3 lines"));
         assert!(wrong(r#"{"ref_id":"@1","offset":0}"#).contains("lines count from 1"));
         assert!(wrong(r#"{"ref_id":"@1","limit":0}"#).contains("limit is 0"));

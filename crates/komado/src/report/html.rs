@@ -7,11 +7,8 @@ use super::ReportView;
 use super::section::{ChartKind, ReportCell, ReportSection, sections};
 use super::text::{about, compared, read, unreadable};
 use komado_engine::report::Report;
+pub(crate) use komado_engine::transcript::html::{POLICY, escaped};
 use std::io::{self, Write};
-
-/// What the page may do: look as it looks.
-pub(crate) const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--dim:#777}
@@ -24,25 +21,6 @@ th,td{border-bottom:1px solid var(--line);padding:.25rem .5rem;text-align:left;v
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 @media (prefers-color-scheme:dark){:root{--dim:#999}}
 @media print{body{max-width:none}}";
-
-/// Text that stands where a browser reads markup.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            // What a text cannot have in it, and what turns its direction round.
-            c if c.is_control() && c != '\n' && c != '\t' => safe.push(' '),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c => safe.push(c),
-        }
-    }
-    safe
-}
 
 /// Writes the page.
 pub(super) fn write(told: &Report, look: ReportView, out: &mut dyn Write) -> io::Result<()> {

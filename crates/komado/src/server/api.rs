@@ -13,7 +13,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-use super::ServerState;
+use super::{ServerState, in_header};
 use crate::report::{POLICY, ReportFormat, ReportLanguage, ReportView, UsageBy, write};
 use axum::extract::{DefaultBodyLimit, RawPathParams, Request};
 use axum::http::Uri;
@@ -36,6 +36,7 @@ use komado_ops::{
     ResultReader, Route,
 };
 use komado_store::{Journal, OpenMode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use request::ApiCall;
 pub(super) use response::ApiProblem;
 use response::{ApiResult, etag, written};
@@ -184,7 +185,8 @@ async fn held(
         let status = if is_there { 200 } else { route.status };
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     }
-    if let Some(place) = answer.location.and_then(|path| HeaderValue::try_from(format!("{ROOT}{path}")).ok())
+    if let Some(place) =
+        answer.location.and_then(|path| HeaderValue::try_from(in_header(&format!("{ROOT}{path}"))).ok())
     {
         response.headers_mut().insert(LOCATION, place);
     }
@@ -276,7 +278,7 @@ impl Write for Digested {
 async fn bytes(
     row: &'static OperationRow,
     route: Route,
-    media: &'static str,
+    media: &'static [&'static str],
     call: ApiCall,
     given: NamedArguments,
 ) -> ApiResult<Response> {
@@ -286,14 +288,26 @@ async fn bytes(
     })
     .await?;
     let mut response = body.into_response();
+    let media = opening.media.or(media.first().copied()).unwrap_or("application/octet-stream");
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    if media.starts_with("text/html") {
+        response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    }
     // What a tool printed is never to run in a browser.
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let name = opening.file_name.map(|name| format!("attachment; filename=\"{name}\""));
+    let name = opening.file_name.map(|name| attachment(&name));
     if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
         response.headers_mut().insert(CONTENT_DISPOSITION, name);
     }
     Ok(response)
+}
+
+/// What tells a browser to keep a file, and under which name. A name that is not ASCII has a form of its own (RFC 6266).
+fn attachment(name: &str) -> String {
+    match name.is_ascii() {
+        true => format!("attachment; filename=\"{name}\""),
+        false => format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC)),
+    }
 }
 
 /// Media types of a report beside JSON.

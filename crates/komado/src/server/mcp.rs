@@ -84,7 +84,7 @@ impl McpHandler {
         let caller = self.owner.clone().or_else(|| parts?.extensions.get::<ApiCaller>().cloned());
         // A request that no gate has looked at is refused.
         let caller = caller.ok_or_else(|| ErrorData::invalid_request("who is asking is not known", None))?;
-        let header = parts.and_then(|parts| parts.headers.get(HEADER)?.to_str().ok().map(str::to_owned));
+        let header = parts.and_then(|parts| super::of_header(parts.headers.get(HEADER)?));
         let default = header.or_else(|| self.named.clone());
         Ok(self.operations.of(caller, Naming::Prefix { default }))
     }
@@ -249,7 +249,7 @@ fn call(row: &OperationRow, given: JsonObject, context: &OperationContext) -> Op
 /// A failure in the words of this interface.
 fn told(row: &OperationRow, fault: OpFault) -> OpFault {
     match (fault.what_is_missing(), fault.exit()) {
-        (Some(Missing::Session(_)), _) => fault.and("`sessions` lists them".to_owned()),
+        (Some(Missing::Session { .. }), _) => fault.and("`sessions` lists them".to_owned()),
         (_, FaultKind::Malformed) => {
             OpFault::input(format!("invalid arguments for {}: {}", row.name, fault.message()))
         }

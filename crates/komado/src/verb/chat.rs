@@ -10,6 +10,7 @@ use super::ask::{AnswerPrinter, StoppablePrinter, UndoForm};
 use super::read::{self, LogArgs, ShowArgs};
 use crate::app::App;
 use crate::cli_output::{Style, count, say};
+use crate::pager::PagerOption;
 use crate::render::Render;
 use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
@@ -322,7 +323,10 @@ impl SlashCommand {
                 let window = u32::try_from(app.models().our_window(&talk.model)?).ok();
                 app.show(ReadContext { at: moment(talk), window })?;
             }
-            "/show" => read::show(app, ShowArgs { at: moment(talk), full: false })?,
+            "/show" => {
+                let pager = PagerOption { no_pager: true };
+                read::show(app, ShowArgs { at: moment(talk), full: false, brief: true, pager })?;
+            }
             "/log" => {
                 let last = match self.rest.as_str() {
                     "" => 20,

@@ -3,9 +3,11 @@
 //! A journal is read by pages and a view item by item, so that a long one is never held.
 
 use crate::app::App;
-use crate::cli_output::{CliOutput, Style, count, say};
+use crate::cli_output::{CliOutput, Style, count, number, say};
+use crate::pager::PagerOption;
 use crate::render;
-use komado_core::{Address, Seq};
+use crate::render::transcript::{LocalTimes, TranscriptPrinter};
+use komado_core::{Address, Seq, ThreadId};
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::recall::RecallMode;
 use komado_ops::address::{AtMoment, AtSession, AtThread};
@@ -17,6 +19,8 @@ use komado_ops::window::Diff;
 use komado_ops::{OpFault, OpResult, ResultPage};
 use std::io::Write;
 
+/// Columns of a time and what sets it off.
+const TIME: usize = 10;
 /// Entries read at a time.
 const PAGE: u32 = 500;
 
@@ -33,23 +37,31 @@ pub(crate) struct LogArgs {
     /// Do not shorten long texts
     #[arg(long)]
     full: bool,
+    /// Show digests and the ids that only programs compare, too
+    #[arg(short, long)]
+    verbose: bool,
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 impl LogArgs {
     /// The last entries of a thread.
     pub(super) fn last(found: &ResolvedAddress, last: u32) -> Self {
         let (session, thread) = (found.session.clone(), Some(found.thread.clone()));
-        Self { address: Address { session, thread, seq: None }, from: 1, last: Some(last), full: false }
+        let (address, pager) = (Address { session, thread, seq: None }, PagerOption { no_pager: true });
+        Self { address, from: 1, last: Some(last), full: false, verbose: false, pager }
     }
 }
 
 pub(crate) fn log(app: &mut App, args: LogArgs) -> OpResult {
     let found = app.find(&args.address)?;
     let (session, thread) = (Some(found.session.to_string()), Some(found.thread.to_string()));
-    let width = u32::try_from(app.paper.width).ok();
+    // Each line begins with its time.
+    let width = u32::try_from(app.paper.width.saturating_sub(TIME)).ok();
+    app.paper.page(args.pager);
     let at = AtMoment { session: session.clone(), thread: thread.clone(), seq: found.seq };
     // The first page only says where the journal ends.
-    let page = Log { at, limit: Some(1), full: args.full, width, ..Log::default() };
+    let page = Log { at, limit: Some(1), full: args.full, width, verbose: args.verbose, ..Log::default() };
     let end = app.context.run(page.clone())?.end;
     let from = args.last.map_or(args.from, |n| end.saturating_sub(n) + 1).max(1);
     if app.paper.json {
@@ -63,16 +75,21 @@ pub(crate) fn log(app: &mut App, args: LogArgs) -> OpResult {
             },
         );
     }
-    let at = AtMoment { seq: Some(end), ..page.at };
+    let at = AtMoment { seq: Some(end), ..page.at.clone() };
     let mut next = Some(from).filter(|from| *from <= end);
+    let mut times = LocalTimes::default();
     while let Some(from) = next {
         let at = at.clone();
-        let page =
-            app.context.run(Log { at, from: Some(from), limit: Some(PAGE), full: args.full, width })?;
-        for line in page.text.lines() {
+        let page = app.context.run(Log { at, from: Some(from), limit: Some(PAGE), ..page.clone() })?;
+        for (line, stamp) in page.text.lines().zip(&page.times) {
+            let (day, time) = times.tell(stamp, "%H:%M:%S");
+            if let Some(day) = day {
+                app.paper.line(app.paper.ink(Style::Dim, &format!("── {day} ──")))?;
+            }
             // What a rewind left behind is set off as a comment of the notation.
             let line = if line.starts_with("# ") { app.paper.ink(Style::Dim, line) } else { line.to_owned() };
-            app.paper.line(line)?;
+            let time = app.paper.ink(Style::Dim, &format!("{time:<8}"));
+            app.paper.line(format!("{time}  {line}"))?;
         }
         next = page.next;
     }
@@ -102,27 +119,54 @@ pub(crate) struct ShowArgs {
     /// Do not shorten long texts
     #[arg(long)]
     pub(super) full: bool,
+    /// One line for each message
+    #[arg(long)]
+    pub(super) brief: bool,
+    #[command(flatten)]
+    pub(super) pager: PagerOption,
 }
 
 pub(crate) fn show(app: &mut App, args: ShowArgs) -> OpResult {
-    let format = if app.paper.json { ViewFormat::Messages } else { ViewFormat::Lines };
+    let format = match (app.paper.json, args.brief) {
+        (true, _) => ViewFormat::Messages,
+        (false, true) => ViewFormat::Lines,
+        (false, false) => ViewFormat::Transcript,
+    };
     let width = u32::try_from(app.paper.width).ok();
     let show = ShowView { at: args.at, format: Some(format), full: args.full, width };
-    app.context.stream(show, &mut ViewPrinter(&mut app.paper))
+    app.paper.page(args.pager);
+    let (paper, times) = (&mut app.paper, LocalTimes::default());
+    let printer = TranscriptPrinter { paper, name: String::new(), full: args.full, times };
+    app.context.stream(show, &mut ViewPrinter { printer, has_heading: format == ViewFormat::Transcript })
 }
 
 /// Prints each item when it comes.
-struct ViewPrinter<'a>(&'a mut CliOutput);
+struct ViewPrinter<'a> {
+    printer: TranscriptPrinter<'a>,
+    /// True where it is said first what is shown.
+    has_heading: bool,
+}
 
 impl StreamSink<ShowView> for ViewPrinter<'_> {
-    fn begin(&mut self, _: Viewed) -> OpResult {
+    fn begin(&mut self, view: Viewed) -> OpResult {
+        let Viewed { session, thread, seq, tokens } = view;
+        let is_root = thread == ThreadId::root().as_str();
+        let name = if is_root { session } else { format!("{session}/{thread}") };
+        if self.has_heading {
+            let paper = &mut self.printer.paper;
+            let about = format!("what the model sees: {} tokens", number(tokens));
+            let heading = paper.ink(Style::Bold, &format!("{name}@{seq}"));
+            paper.line(format!("{heading}  {}", paper.ink(Style::Dim, &about)))?;
+        }
+        self.printer.name = name;
         Ok(())
     }
 
     fn item(&mut self, item: ViewItem) -> OpResult {
         match item {
-            ViewItem::Line { text } => self.0.line(text),
-            other => self.0.json(&other),
+            ViewItem::Line { text } => self.printer.paper.line(text),
+            ViewItem::Told(item) => self.printer.print(&item),
+            other => self.printer.paper.json(&other),
         }
     }
 }
@@ -193,6 +237,8 @@ pub(crate) struct RecallArgs {
     /// Search every session
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
@@ -207,6 +253,7 @@ pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
         _ => RecallMode::Ranked,
     };
     let search = RecallSearch { query: args.words.join(" "), mode: Some(mode), ..args.search };
+    app.paper.page(args.pager);
     match address {
         Some(address) => in_session(app, address.parse().map_err(OpFault::input)?, search),
         None => {
@@ -229,6 +276,7 @@ pub(super) fn in_session(app: &mut App, at: AtMoment, search: RecallSearch) -> O
 
 fn print(app: &mut App, found: &ResultPage<Recalled>, is_wide: bool, is_ranked: bool) -> OpResult {
     render::journal::print(&mut app.paper, found, is_wide)?;
+    app.paper.finish()?;
     match found.items.first() {
         _ if app.paper.json => {}
         Some(best) => say(format!("read one in full: komado log {} -n 1 --full", best.address)),
@@ -244,6 +292,8 @@ pub(crate) struct DiffArgs {
     before: Address,
     /// The later moment; now when left out
     after: Option<Address>,
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 pub(crate) fn diff(app: &mut App, args: DiffArgs) -> OpResult {
@@ -253,6 +303,7 @@ pub(crate) fn diff(app: &mut App, args: DiffArgs) -> OpResult {
         return Err(OpFault::usage("two sessions share nothing to compare; name two moments of one"));
     }
     let columns = app.paper.width.saturating_sub(2);
+    app.paper.page(args.pager);
     app.show(Diff {
         at: AtSession { session: Some(before.session.to_string()) },
         from: moment(&before),

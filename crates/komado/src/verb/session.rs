@@ -6,10 +6,10 @@ use indicatif::ProgressBar;
 use komado_core::Address;
 use komado_core::amount::count_of;
 use komado_core::session::State;
-use komado_ops::address::AtSession;
+use komado_ops::address::{AtMoment, AtSession};
 use komado_ops::choice::one_of;
 use komado_ops::migrate::{Migrate, MigrateBegun, MigrateMode, Migrated, MigratedFigures, Summary};
-use komado_ops::session::{Export, Exported, Import, ListSessions};
+use komado_ops::session::{Export, ExportFormat, Exported, Import, ListSessions};
 use komado_ops::stream::{StreamBytes, StreamSink};
 use komado_ops::thread::ListThreads;
 use komado_ops::{FaultKind, OpFault, OpResult};
@@ -44,16 +44,22 @@ pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> OpResult {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// The session
+    /// The session; of a transcript or request also SESSION/THREAD or SESSION@SEQ
     #[arg(value_name = "SESSION")]
-    at: AtSession,
+    at: AtMoment,
+    /// komado: everything, which import reads; md, html: a transcript; openai, anthropic: what the model sees, as a request
+    #[arg(short, long, value_parser = one_of(&ExportFormat::ALL, ExportFormat::name), default_value = "komado")]
+    format: ExportFormat,
+    /// The model that a request names; that of the session when left out
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 pub(crate) fn export(app: &mut App, args: ExportArgs) -> OpResult {
-    let export = Export { at: args.at };
+    let export = Export { at: args.at, format: Some(args.format), model: args.model };
     let Some(path) = args.output else {
         return write(app.context.clone(), export, &mut app.paper.safe()).map(|_| ());
     };

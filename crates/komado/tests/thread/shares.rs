@@ -95,7 +95,7 @@ fn a_child_is_shown_what_protects_its_parent_and_the_parent_is_not_shown_its_wor
     }
     let root = shown(&place, &city);
     assert!(root.contains("作業") && root.contains("stelis_1") && !root.contains("内緒の細部"), "{root}");
-    let text = place.ok(&["show", "city/stelis_1_1"]);
+    let text = place.ok(&["show", "city/stelis_1_1", "--brief"]);
     for words in ["of root@", "of stelis_1@", "電卓を作って", "内緒の細部"] {
         assert!(text.contains(words), "{words}: {text}");
     }

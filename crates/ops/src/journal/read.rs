@@ -4,11 +4,12 @@ use super::columns;
 use crate::address::{AtEntry, AtMoment, AtThread};
 use crate::page::{self, USUAL};
 use crate::stream::{StreamForm, StreamSink};
-use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route, Streamed};
+use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route, Streamed};
 use komado_core::message::Message;
 use komado_core::openai::{self, BlobReader};
 use komado_core::{Seq, SessionId, View, notation};
-use komado_engine::Thread;
+use komado_engine::transcript::TranscriptItem;
+use komado_engine::{Error, Thread};
 use komado_store::{Journal, OpenMode, Store};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,7 @@ impl Operation for GetEntry {
         let journal = context.engine.store().open(&found.session, &found.thread, OpenMode::Read)?;
         let (thread, last) = (&found.thread, journal.last());
         if seq == 0 || seq > last {
-            let why = format!("{thread} has no entry @{seq}: it ends at @{last}");
-            return Err(OpFault::not_found(why));
+            return Err(Error::NoMoment { thread: format!("{}/{thread}", found.session), seq, last }.into());
         }
         JournalLine::read(&*journal, seq, format!("{thread}@{seq}"))
     }
@@ -175,6 +175,9 @@ pub struct Log {
     /// Columns of a line, where texts are not given whole; 160 when left out.
     #[schemars(range(min = 20, max = 10000))]
     pub width: Option<u32>,
+    /// Give digests and ids that only programs compare, too.
+    #[serde(default)]
+    pub verbose: bool,
 }
 
 /// Entries, one line each.
@@ -194,6 +197,8 @@ pub struct Logged {
     pub end: Seq,
     /// The lines.
     pub text: String,
+    /// When the entry of each line was journaled.
+    pub times: Vec<String>,
 }
 
 impl Operation for Log {
@@ -211,16 +216,19 @@ impl Operation for Log {
         let first = self.from.unwrap_or_else(|| end.saturating_sub(limit - 1)).max(1);
         let last = end.min(first.saturating_add(limit - 1));
         let width = columns(self.full, self.width);
-        let mut lines = Vec::new();
+        let (mut lines, mut times) = (Vec::new(), Vec::new());
         for seq in first..=last {
             let record = thread.record(seq)?;
             // What a rewind left behind is set off as a comment of the notation.
             let mark = if now.on_path(seq) { "" } else { "# " };
-            let text = match self.full {
-                true => notation::entry(&record),
-                false => notation::brief(&record, width - mark.len()),
+            let width = if self.full { usize::MAX } else { width - mark.len() };
+            let text = match (self.verbose, self.full) {
+                (true, true) => notation::entry(&record),
+                (true, false) => notation::brief(&record, width),
+                (false, _) => notation::plain(&record, width),
             };
             lines.push(format!("{mark}{text}"));
+            times.push(record.timestamp);
         }
         Ok(Logged {
             session: found.session.to_string(),
@@ -230,6 +238,7 @@ impl Operation for Log {
             next: (last < end).then_some(last + 1),
             end,
             text: lines.join("\n"),
+            times,
         })
     }
 
@@ -266,6 +275,8 @@ pub enum ViewFormat {
     Items,
     /// One line for each thing the model sees, also of the setup and of the threads above.
     Lines,
+    /// Each thing the model sees with who said it, when, its tokens, and the edit that shows it, if one does.
+    Transcript,
 }
 
 /// A view.
@@ -303,6 +314,8 @@ pub enum ViewItem {
         /// What it says, in the notation of the log.
         text: String,
     },
+    /// An item of a transcript.
+    Told(Box<TranscriptItem>),
     /// A line.
     Line {
         /// What it says, in the notation of the log.
@@ -340,6 +353,9 @@ impl Streamed for ShowView {
         match self.format.unwrap_or_default() {
             ViewFormat::Messages => messages(context, &thread, &view, to),
             ViewFormat::Items => items(&thread, &view, to),
+            ViewFormat::Transcript => {
+                thread.each_seen(&view, &mut |item| to.item(ViewItem::Told(Box::new(item))))
+            }
             ViewFormat::Lines => lines(&thread, &view, columns(self.full, self.width), to),
         }
     }
@@ -347,7 +363,7 @@ impl Streamed for ShowView {
     fn line(item: &ViewItem) -> Option<String> {
         match item {
             ViewItem::Line { text } => Some(text.clone()),
-            ViewItem::Message { .. } | ViewItem::Item { .. } => None,
+            ViewItem::Message { .. } | ViewItem::Item { .. } | ViewItem::Told(_) => None,
         }
     }
 

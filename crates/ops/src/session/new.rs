@@ -1,6 +1,7 @@
 //! New: make a session, and what it says for its child threads.
 
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
+use komado_core::address::ID_PATTERN;
 use komado_core::journal::{Ratio, Setup};
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
@@ -16,7 +17,7 @@ use std::str::FromStr;
 pub struct New {
     /// The session's id; a new UUID when left out
     #[arg(long)]
-    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$"), length(max = 128))]
+    #[schemars(regex(pattern = ID_PATTERN), length(max = 128))]
     pub id: Option<String>,
     /// The model it will talk to
     #[arg(long)]

@@ -1,24 +1,79 @@
 //! A session as one stream of lines, and back.
 
-use crate::address::AtSession;
+use super::transcript;
+use crate::address::AtMoment;
 use crate::stream::{self, StreamBytes, StreamForm, StreamSink};
 use crate::{
     Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, OperationProgress, Route,
     Streamed,
 };
 use komado_core::SessionId;
+use komado_core::address::ID_PATTERN;
 use komado_core::session::State;
+use komado_engine::engine::ResolvedAddress;
+use komado_provider::Dialect;
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{BufRead, Read};
 
-/// Write a session as one stream of JSON lines, which `import` reads.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// Write a session: whole, as JSON lines that `import` reads; as a transcript for people; or as the request that a model would be
+/// sent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Export {
-    /// The session.
+    /// The session; of a transcript or request also a thread and a moment.
     #[serde(flatten)]
-    pub at: AtSession,
+    pub at: AtMoment,
+    /// The form; `komado` when left out.
+    pub format: Option<ExportFormat>,
+    /// The model that a request names; that of the session when left out.
+    pub model: Option<String>,
+}
+
+/// What an export is written as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum ExportFormat {
+    /// JSON lines: the whole session, which `import` reads.
+    #[default]
+    Komado,
+    /// A transcript of everything said, in Markdown.
+    Md,
+    /// The same as one page for a browser.
+    Html,
+    /// What the model sees, as a request of OpenAI's chat API.
+    Openai,
+    /// What the model sees, as a request of Anthropic's messages API.
+    Anthropic,
+}
+
+komado_core::names! {
+    /// The word for it.
+    ExportFormat {
+        Komado = "komado", Md = "md", Html = "html", Openai = "openai", Anthropic = "anthropic",
+    }
+}
+
+impl ExportFormat {
+    const fn media(self) -> &'static str {
+        match self {
+            Self::Komado => "application/x-ndjson",
+            Self::Md => "text/markdown; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Openai | Self::Anthropic => "application/json",
+        }
+    }
+
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Komado => "jsonl",
+            Self::Md => "md",
+            Self::Html => "html",
+            Self::Openai | Self::Anthropic => "json",
+        }
+    }
 }
 
 /// A session that is exported.
@@ -26,6 +81,8 @@ pub struct Export {
 pub struct Exported {
     /// Its id.
     pub session: String,
+    /// The form.
+    pub format: ExportFormat,
 }
 
 impl Streamed for Export {
@@ -33,18 +90,80 @@ impl Streamed for Export {
     const INTERFACES: Interfaces =
         Interfaces::everywhere("export", Route::get("sessions", "/sessions/{session}/export"))
             .not_mcp("a whole session is more than a window holds; `log` and `recall` read it in parts");
-    const FORM: StreamForm = StreamForm::Bytes("application/x-ndjson");
+    const FORM: StreamForm = StreamForm::Bytes(&[
+        ExportFormat::Komado.media(),
+        "text/markdown",
+        "text/html",
+        ExportFormat::Openai.media(),
+    ]);
     type Head = Exported;
     type Item = StreamBytes;
 
     fn run(self, context: &OperationContext, to: &mut dyn StreamSink<Self>) -> OpResult {
-        let id = context.find(&self.at)?.session;
-        to.begin(Exported { session: id.to_string() })?;
-        stream::pieces(to, |mut out| Ok(context.engine.export(&id, &mut out, |_| {})?))
+        let found = context.find(&self.at)?;
+        let (format, session) = (self.format.unwrap_or_default(), found.session.to_string());
+        let head = Exported { session, format };
+        match format {
+            ExportFormat::Komado => {
+                self.check_whole(&found)?;
+                to.begin(head)?;
+                stream::pieces(to, |mut out| Ok(context.engine.export(&found.session, &mut out, |_| {})?))
+            }
+            ExportFormat::Md | ExportFormat::Html => {
+                let is_whole = self.check_whole(&found).is_ok();
+                let threads = transcript::threads(context, &found, is_whole)?;
+                let about = transcript::about(context, &found)?;
+                to.begin(head)?;
+                stream::pieces(to, |out| match format {
+                    ExportFormat::Md => transcript::markdown(context, &threads, &about, out),
+                    _ => transcript::html(context, &threads, &about, out),
+                })
+            }
+            ExportFormat::Openai | ExportFormat::Anthropic => {
+                let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
+                let view = found.seq.map_or_else(|| Ok(thread.view().clone()), |seq| thread.view_at(seq))?;
+                if view.weight().items == 0 {
+                    return Err(OpFault::refused(
+                        "nothing was said at that moment, and a request needs a message",
+                    ));
+                }
+                let model = self.model.map_or_else(|| thread.model_name(), |model| Ok(Some(model)))?;
+                let model = model.ok_or_else(|| {
+                    OpFault::usage(
+                        "a request names a model and this session has none; say which: --model NAME",
+                    )
+                })?;
+                let dialect = match format {
+                    ExportFormat::Openai => Dialect::Chat,
+                    _ => Dialect::Messages,
+                };
+                to.begin(head)?;
+                stream::pieces(to, |out| {
+                    thread.write_request(&view, dialect, &model, out)?;
+                    Ok(out.write_all(b"\n")?)
+                })
+            }
+        }
     }
 
     fn file_name(head: &Exported) -> Option<String> {
-        Some(format!("{}.jsonl", head.session.replace(':', "_")))
+        Some(format!("{}.{}", head.session.replace(':', "_"), head.format.ending()))
+    }
+
+    fn media(head: &Exported) -> Option<&'static str> {
+        Some(head.format.media())
+    }
+}
+
+impl Export {
+    /// Refuses a thread or moment where only a whole session can be written.
+    fn check_whole(&self, found: &ResolvedAddress) -> OpResult {
+        match found.thread.is_root() && self.at.thread.is_none() && found.seq.is_none() {
+            true => Ok(()),
+            false => Err(OpFault::usage(
+                "the komado form holds a whole session; leave out thread and moment, or choose another --format",
+            )),
+        }
     }
 }
 
@@ -57,7 +176,7 @@ const FIRST: u64 = 1 << 20;
 pub struct Import {
     /// Another id for the session.
     #[serde(rename = "as")]
-    #[schemars(length(max = 128), regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.:-]*$"))]
+    #[schemars(length(max = 128), regex(pattern = ID_PATTERN))]
     pub name: Option<String>,
 }
 

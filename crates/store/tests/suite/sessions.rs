@@ -44,7 +44,9 @@ pub(crate) fn an_id_is_given_once(store: &dyn Store) {
 }
 
 pub(crate) fn nothing_is_made_under_an_id_that_is_none(store: &dyn Store) {
-    for id in ["", "..", "../x", "a/b", "/etc", ".hidden", "-x", "a b", "é", "a\0b", &"x".repeat(129)] {
+    for id in
+        ["", "..", "../x", "a/b", "/etc", ".hidden", "-x", "a b", "a\u{202e}b", "a\0b", &"x".repeat(129)]
+    {
         let bad = Meta { uuid: id.into(), ..meta("good", 0) };
         assert!(store.create(&bad).is_err(), "{id:?}");
     }
@@ -101,6 +103,25 @@ pub(crate) fn each_filter_keeps_what_it_names_and_they_add_up(store: &dyn Store)
     assert_eq!(ids(store, &both), ["b_1"]);
     let after = Some((meta("b_1", 2).created_at, sid("b_1")));
     assert_eq!(ids(store, &SessionQuery { after, ..both }), ["bx1"]);
+}
+
+pub(crate) fn ids_are_of_any_script(store: &dyn Store) {
+    for (n, id) in ["小窓-1", "小窓-2", "小路", "été", "a"].into_iter().enumerate() {
+        store.create(&meta(id, n as u32)).unwrap();
+        let mut journal = root(store, &sid(id), OpenMode::Write);
+        play::write(&mut Book::default(), &mut *journal, said(Role::User, id), 1);
+        assert_eq!((journal.header().session.as_str(), journal.last()), (id, 1));
+    }
+    let prefix = |p: &str| SessionQuery { prefix: Some(p.into()), ..SessionQuery::default() };
+    assert_eq!(ids(store, &prefix("小窓")), ["小窓-1", "小窓-2"]);
+    assert_eq!(ids(store, &prefix("小")), ["小窓-1", "小窓-2", "小路"]);
+    assert_eq!(ids(store, &prefix("é")), ["été"]);
+    let exact = SessionQuery { id: Some(sid("小路")), ..SessionQuery::default() };
+    assert_eq!(ids(store, &exact), ["小路"]);
+    enter(store, &sid("小路"), State::Completed, "2024-01-15T11:00:00Z");
+    assert_eq!(root(store, &sid("小路"), OpenMode::Read).last(), 1);
+    store.remove(&sid("小路")).unwrap();
+    assert_eq!(ids(store, &exact), Vec::<String>::new());
 }
 
 pub(crate) fn states_change_and_counters_add_up(store: &dyn Store) {

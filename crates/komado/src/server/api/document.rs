@@ -115,7 +115,7 @@ fn operation(row: &OperationRow, route: &Path, schemas: &mut Schemas) -> Value {
     for (name, mut schema) in fields {
         if NAMES.contains(&name.as_str()) {
             schema["maxLength"] = json!(128);
-            schema["pattern"] = json!("^[A-Za-z0-9][A-Za-z0-9_.:-]*$");
+            schema["pattern"] = json!(komado_core::address::ID_PATTERN);
         }
         match place(route, &name) {
             Some(place) => parameters.push(parameter(place, &name, required.contains(&name), schema)),
@@ -290,7 +290,7 @@ fn content(row: &OperationRow, route: &Path, generator: &mut SchemaGenerator) ->
 fn media(row: &OperationRow, route: &Path) -> Vec<&'static str> {
     match row.form {
         Some(StreamForm::Events) => vec!["text/event-stream"],
-        Some(StreamForm::Bytes(media)) => vec![media],
+        Some(StreamForm::Bytes(media)) => media.to_vec(),
         _ if route.has_forms => ["application/json"].into_iter().chain(MEDIA).collect(),
         _ => vec!["application/json"],
     }

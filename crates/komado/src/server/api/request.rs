@@ -6,7 +6,7 @@
 
 use super::idempotency::IdempotencyTable;
 use super::response::{ApiProblem, ApiResult, etag};
-use crate::server::{ApiCaller, ServerState};
+use crate::server::{ApiCaller, ServerState, in_header};
 use axum::body::Body;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -75,7 +75,7 @@ impl ApiCall {
             true => {
                 let store = self.context.engine.store();
                 let journal = store.open(&found.session, &found.thread, komado_store::OpenMode::Read)?;
-                format!("{}@{}", found.thread, journal.last())
+                in_header(&format!("{}@{}", found.thread, journal.last()))
             }
             false => {
                 let row = SessionRow::from(self.context.engine.session(&found.session)?);

@@ -4,6 +4,7 @@
 //! writer who sends it as If-Match is refused with 412 when the thread has gone on since. Of a large body nothing is held but
 //! a piece: its writer waits for the reader, and ends when the reader has gone.
 
+use crate::server::in_header;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -22,7 +23,7 @@ const PIECE: usize = 64 << 10;
 
 /// A strong tag: which moment it is, and a digest of what is sent.
 pub(super) fn etag(moment: &str, digest: &blake3::Hash) -> String {
-    format!("\"{moment}-{}\"", &digest.to_hex()[..16])
+    format!("\"{}-{}\"", in_header(moment), &digest.to_hex()[..16])
 }
 
 /// JSON with a tag, or that nothing has changed.
@@ -175,9 +176,7 @@ impl ApiProblem {
 
     /// A session that is not there, or not for this caller.
     pub(super) fn no_session(id: &str) -> Self {
-        Self::missing(format!(
-            "there is no session {id:?} that you may see; GET /api/v1/sessions lists yours"
-        ))
+        Self::missing(format!("there is no session {id:?}; GET /api/v1/sessions lists yours"))
     }
 
     /// The fault is ours.
@@ -249,10 +248,12 @@ impl IntoResponse for ApiProblem {
 impl From<OpFault> for ApiProblem {
     fn from(fault: OpFault) -> Self {
         match fault.what_is_missing() {
-            Some(Missing::Session(id)) => return Self::no_session(id),
-            Some(Missing::Thread(session, _)) => {
+            Some(Missing::Session { .. }) => {
+                return Self::missing(fault.and("GET /api/v1/sessions lists yours".to_owned()).message());
+            }
+            Some(Missing::Thread { session, .. }) => {
                 let lists = format!("GET /api/v1/sessions/{session}/threads lists them");
-                return Self::missing(format!("{}; {lists}", fault.message()));
+                return Self::missing(fault.and(lists).message());
             }
             Some(Missing::User(user)) => {
                 let why = format!("there is no user {user:?} that you may see");

@@ -4,6 +4,7 @@ mod append;
 mod callers;
 mod events;
 mod forms;
+mod reading;
 mod report;
 mod tasks;
 mod verbs;

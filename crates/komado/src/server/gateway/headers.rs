@@ -7,6 +7,7 @@ use super::super::ApiCaller;
 use super::GatewayRefusal;
 use super::upstream::{GatewayUpstream, UpstreamChoice};
 use crate::server::access::is_ours;
+use crate::server::{in_header, of_header};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use komado_core::SessionId;
 use komado_engine::model::KeySource;
@@ -153,7 +154,7 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 /// Who sent a request. An error for a session's name that can be none.
 pub(super) fn caller(headers: &HeaderMap, guest: &ApiCaller) -> Result<TranscriptCaller, GatewayRefusal> {
     let text = |name: &str| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-    let session = text("x-komado-session").map(SessionId::new).transpose();
+    let session = headers.get("x-komado-session").and_then(of_header).map(SessionId::new).transpose();
     let session = session.map_err(|why| GatewayRefusal::new(400, format!("x-komado-session: {why}")))?;
     let named = SESSIONS.iter().find_map(|name| Some((*name, text(name).filter(|text| !text.is_empty())?)));
     let named = named.map(|(name, value)| format!("{name}: {value}"));
@@ -180,8 +181,8 @@ pub(super) fn answer(theirs: &[(String, String)], notes: &RelayNotes) -> HeaderM
         put(&mut headers, name, value);
     }
     let ours = [
-        ("x-komado-session", notes.session.as_ref().map(ToString::to_string)),
-        ("x-komado-thread", notes.thread.as_ref().map(ToString::to_string)),
+        ("x-komado-session", notes.session.as_ref().map(|id| in_header(id.as_str()))),
+        ("x-komado-thread", notes.thread.as_ref().map(|id| in_header(id.as_str()))),
         ("x-komado-placed", Some(notes.placed.to_owned()).filter(|placed| !placed.is_empty())),
         ("x-komado-tokens-before", Some(notes.before).filter(|n| *n > 0).map(|n| n.to_string())),
         ("x-komado-tokens-after", Some(notes.after).filter(|n| *n > 0).map(|n| n.to_string())),

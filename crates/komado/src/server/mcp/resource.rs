@@ -4,12 +4,14 @@
 //! may be larger than a client wants to have at once: its newest entries are given, and `?from=SEQ` gives others.
 
 use super::run;
+use crate::server::in_header;
 use komado_core::session::Session;
 use komado_core::{Seq, SessionId};
 use komado_ops::address::Target;
 use komado_ops::session::{SessionRow, newest};
 use komado_ops::{FaultKind, OpFault, OpResult, OperationContext};
 use komado_store::{OpenMode, SessionQuery};
+use percent_encoding::percent_decode_str;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
@@ -56,7 +58,9 @@ fn resource(session: &Session) -> Resource {
     let meta = &session.meta;
     let model = meta.config.model.as_deref().unwrap_or("no model");
     let about = format!("{}, made at {}, {model}", session.status.name(), meta.created_at);
-    Resource::new(format!("{SESSION}{}", meta.uuid), &meta.uuid).with_description(about).with_mime_type(TEXT)
+    Resource::new(format!("{SESSION}{}", in_header(&meta.uuid)), &meta.uuid)
+        .with_description(about)
+        .with_mime_type(TEXT)
 }
 
 fn write_cursor((at, id): &Place) -> String {
@@ -94,7 +98,9 @@ pub(super) fn read(context: &OperationContext, uri: &str) -> OpResult<ResourceCo
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-    let parts: Vec<&str> = path.strip_prefix(SESSION).unwrap_or_default().split('/').collect();
+    let decoded = |part| percent_decode_str(part).decode_utf8_lossy();
+    let parts: Vec<_> = path.strip_prefix(SESSION).unwrap_or_default().split('/').map(decoded).collect();
+    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
     match (&parts[..], query) {
         ([""], _) => Err(none(uri)),
         ([id], "") => view(context, uri, id, None),
