@@ -337,9 +337,15 @@ fn is_unsettled(row: &Session) -> bool {
 }
 
 fn told(s: &Session) -> String {
-    let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } =
+    let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c, .. } =
         s.counters;
-    format!("{}, {l} model calls, {t} tool calls, {n} tokens, {c} edits", s.status.name())
+    let Counters { input_tokens, cached_tokens, cache_write_tokens, output_tokens, saved_tokens, .. } =
+        s.counters;
+    format!(
+        "{}, {l} model calls, {t} tool calls, {n} tokens ({input_tokens} input, {cached_tokens} cached, \
+         {cache_write_tokens} cache writes, {output_tokens} output), {c} edits that saved {saved_tokens}",
+        s.status.name()
+    )
 }
 
 fn close_session(session: &mut Session, record: komado_core::journal::Record) {
