@@ -32,6 +32,7 @@ mod sdk;
 mod seed_commands;
 #[path = "../../store/tests/servers/mod.rs"]
 mod servers;
+mod sessions;
 mod task;
 mod tasks;
 mod thread;

@@ -6,6 +6,7 @@
 use super::write::read_stdin;
 use crate::app::App;
 use crate::cli_output::{CliOutput, Style, number, say};
+use crate::render::sessions::at_home;
 use crate::render::window::{edit_line, slices_line};
 use crate::signals::{Interrupt, InterruptGuard};
 use komado_core::Address;
@@ -42,9 +43,13 @@ pub(crate) struct AskArgs {
 pub(crate) fn ask(app: &mut App, args: AskArgs) -> OpResult {
     let (address, question) = read(app, &args)?;
     let (session, thread) = address.map(|address| (address.session, address.thread)).unzip();
-    let begun: fn(&ResolvedAddress) = match session {
-        None => |found| say(format!("session: {}", komado_ops::change::name(found))),
-        Some(_) => |_| (),
+    let is_new = session.is_none();
+    let place = app.kept_in().filter(|_| is_new);
+    let begun = move |found: &ResolvedAddress| {
+        if is_new {
+            say(format!("session: {}", komado_ops::change::name(found)));
+            place.iter().for_each(|place| say(format!("folder: {}", at_home(place))));
+        }
     };
     let request = AskModel {
         session: session.map(|session| session.to_string()),
@@ -341,13 +346,17 @@ pub(crate) struct StoppablePrinter<'a> {
     interrupt: &'a Interrupt,
     watch: Option<InterruptGuard<'a>>,
     /// Says where it is, as it begins.
-    begun: fn(&ResolvedAddress),
+    begun: Box<dyn Fn(&ResolvedAddress) + 'a>,
 }
 
 impl<'a> StoppablePrinter<'a> {
     /// `answer`, which `interrupt` stops.
-    pub(crate) fn new(answer: AnswerPrinter, interrupt: &'a Interrupt, begun: fn(&ResolvedAddress)) -> Self {
-        Self { answer, printed: Ok(()), interrupt, watch: None, begun }
+    pub(crate) fn new(
+        answer: AnswerPrinter,
+        interrupt: &'a Interrupt,
+        begun: impl Fn(&ResolvedAddress) + 'a,
+    ) -> Self {
+        Self { answer, printed: Ok(()), interrupt, watch: None, begun: Box::new(begun) }
     }
 }
 

@@ -10,6 +10,7 @@ use super::read::{self, LogArgs, ShowArgs};
 use crate::app::App;
 use crate::cli_output::{Style, count, say};
 use crate::render::Render;
+use crate::render::sessions::at_home;
 use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
 use input::{ChatInput, TypedLine};
@@ -52,6 +53,9 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
     )?;
     let mut input = ChatInput::new(app.context.files.as_ref().map(|_| app.context.config.base_dir.clone()));
     say(format!("{} · {}", talk.name(), talk.model));
+    if args.address.is_none() {
+        app.kept_in().iter().for_each(|place| say(format!("sessions are in {}", at_home(place))));
+    }
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");
     }
