@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::origin::SettingPlace;
 use super::table::{Setting, SettingKind};
-use super::{ConfigError, Sources, mask};
+use super::{BaseDirFrom, ConfigError, Sources, mask};
 use komado_agent::sandbox::Network;
 use komado_core::amount::{self, TimeUnit};
 use komado_core::budget::PERCENT;
@@ -52,6 +52,14 @@ pub(super) struct GivenValue {
 }
 
 impl GivenValue {
+    /// Why the contexts are in this folder.
+    pub(super) fn base_dir_from(&self) -> BaseDirFrom {
+        match self.place {
+            SettingPlace::BaseDir(from) => from,
+            _ => BaseDirFrom::Setting,
+        }
+    }
+
     /// A setting that was spoken of and that stays unset.
     pub(super) fn unset(place: SettingPlace, note: Option<String>) -> Self {
         Self { value: None, shown: mask::UNSET.to_owned(), place, note }
@@ -84,9 +92,7 @@ impl<'a> SettingsSection<'a> {
 
     /// True when a setting was given.
     pub(super) fn is_given(&self, leaf: &str) -> bool {
-        self.given
-            .get(&format!("{}.{leaf}", self.name))
-            .is_some_and(|given| given.place != SettingPlace::Default)
+        self.given.get(&format!("{}.{leaf}", self.name)).is_some_and(|given| !given.place.is_default())
     }
 }
 

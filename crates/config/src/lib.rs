@@ -27,7 +27,7 @@ mod yaml;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use check::{GivenValues, SettingsSection};
+use check::{GivenValue, GivenValues, SettingValue, SettingsSection};
 use komado_agent::mcp::McpServer;
 use komado_engine::model::{ModelSettings, ProviderSettings};
 use komado_provider::Dialect;
@@ -58,10 +58,27 @@ pub struct Sources<'a> {
     pub home: Option<&'a Path>,
     /// `XDG_CONFIG_HOME`; ignored unless absolute, as its specification asks.
     pub xdg: Option<&'a Path>,
+    /// `XDG_DATA_HOME`; likewise.
+    pub data: Option<&'a Path>,
+    /// Whether a folder `contexts` in the working folder is there and may be used, by its path.
+    pub has_contexts: &'a dyn Fn(&Path) -> bool,
     /// What becomes of a file that is found in the working folder.
     pub in_folder: InFolder,
     /// Whether the user consented to a file of the working folder, by its path and its digest.
     pub has_consent: &'a dyn Fn(&Path, &str) -> bool,
+}
+
+/// Why the contexts are in the folder they are in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BaseDirFrom {
+    /// A flag, a variable or a file names it.
+    Setting,
+    /// It is `contexts` in the working folder, which is there and may be used.
+    WorkingFolder,
+    /// It is in the user's data folder.
+    DataFolder,
+    /// Nothing names it, and no data folder is known: no session can be kept.
+    Nowhere,
 }
 
 /// The settings in force, typed, each with its origin.
@@ -71,6 +88,8 @@ pub struct Config {
     pub enabled: bool,
     /// The folder that holds the contexts; absolute when the working folder is.
     pub base_dir: PathBuf,
+    /// Why it is that one.
+    pub base_dir_from: BaseDirFrom,
     /// The share of the window at which compression starts.
     pub compression_threshold: f64,
     /// How many of the latest messages a compression leaves as they are.
@@ -143,6 +162,7 @@ impl Config {
         let mut config = Self {
             enabled: storage.get("enabled"),
             base_dir: storage.get("base_dir"),
+            base_dir_from: storage.given("base_dir").map_or(BaseDirFrom::Nowhere, GivenValue::base_dir_from),
             compression_threshold: storage.get("compression_threshold"),
             keep_recent_messages: storage.get("keep_recent_messages"),
             min_messages_to_summarize: storage.get("min_messages_to_summarize"),
@@ -165,11 +185,6 @@ impl Config {
         };
         config.notes.extend(config.unknown_provider());
         config
-    }
-
-    /// Whether the folder of the sessions is the usual one in the working folder, which nothing names.
-    pub fn finds_base_dir(&self) -> bool {
-        !SettingsSection::of(&self.given, "context_storage").is_given("base_dir")
     }
 
     /// A chosen provider about which nothing is known is most often a misspelling, but may be complete by
@@ -236,12 +251,39 @@ impl fmt::Debug for Config {
     }
 }
 
+/// The setting whose default depends on what is there.
+const BASE_DIR: &str = "context_storage.base_dir";
+
+/// Where contexts are kept when nothing names a folder: in the working folder where there is one for them, otherwise in the
+/// user's data folder.
+fn base_dir(setting: &Setting, sources: &Sources<'_>) -> Result<GivenValue, ConfigError> {
+    let name = setting.default.unwrap_or_default().concat();
+    let data = sources.data.filter(|data| data.is_absolute()).map(PathBuf::from);
+    // From a home that is not absolute the way would lead into the working folder.
+    let home = || sources.home.filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
+    let found = sources.cwd.join(&name);
+    let (path, from) = match data.or_else(home) {
+        _ if (sources.has_contexts)(&found) => (found, BaseDirFrom::WorkingFolder),
+        Some(data) => (data.join("komado").join(&name), BaseDirFrom::DataFolder),
+        None => (found, BaseDirFrom::Nowhere),
+    };
+    let place = SettingPlace::BaseDir(from);
+    // A path that is no text is kept as it is; only what is shown of it is not.
+    let given = check::check(setting, setting.path, &path.to_string_lossy(), place, sources)?;
+    Ok(GivenValue { value: Some(SettingValue::Path(path)), ..given })
+}
+
 fn defaults(sources: &Sources<'_>) -> Result<GivenValues, ConfigError> {
     let single = SETTINGS.iter().filter(|setting| !setting.is_family());
     single
         .map(|setting| {
-            let text = setting.default.unwrap_or_default().join("\n");
-            let given = check::check(setting, setting.path, &text, SettingPlace::Default, sources)?;
+            let given = match setting.path {
+                BASE_DIR => base_dir(setting, sources)?,
+                _ => {
+                    let text = setting.default.unwrap_or_default().join("\n");
+                    check::check(setting, setting.path, &text, SettingPlace::Default, sources)?
+                }
+            };
             Ok((setting.path.to_owned(), given))
         })
         .collect()

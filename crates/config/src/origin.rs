@@ -6,8 +6,8 @@
 
 use crate::check::GivenValue;
 use crate::consent::Unconsented;
-use crate::mask;
 use crate::table::Setting;
+use crate::{BaseDirFrom, mask};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -18,6 +18,8 @@ use std::path::PathBuf;
 pub enum SettingPlace {
     /// The table of settings.
     Default,
+    /// The folder of the contexts, where nothing names it.
+    BaseDir(BaseDirFrom),
     /// A file, as the person would name it.
     File {
         /// The file.
@@ -56,10 +58,20 @@ impl SettingRow {
 }
 
 impl SettingPlace {
+    /// True when no person said it.
+    pub(super) fn is_default(&self) -> bool {
+        matches!(self, Self::Default | Self::BaseDir(_))
+    }
+
     /// Where a value comes from.
     fn origin(&self) -> String {
         match self {
-            Self::Default => "default".to_owned(),
+            Self::Default | Self::BaseDir(BaseDirFrom::Setting) => "default".to_owned(),
+            Self::BaseDir(BaseDirFrom::WorkingFolder) => "default: ./contexts, which is yours".to_owned(),
+            Self::BaseDir(BaseDirFrom::DataFolder) => "default: your data folder".to_owned(),
+            Self::BaseDir(BaseDirFrom::Nowhere) => {
+                "default: not used, since neither HOME nor XDG_DATA_HOME is an absolute path".to_owned()
+            }
             Self::File { path, line, .. } => format!("{}:{line}", path.display()),
             Self::Env(name) => format!("env {name}"),
             Self::Flag(name) => name.clone(),

@@ -4,7 +4,7 @@
 //! in the table of settings is for those who read it, not a wish.
 
 use super::check::SettingsSection;
-use super::{Config, Sources};
+use super::{BaseDirFrom, Config, Sources};
 use komado_core::budget::{Budget, KeepRule, Policy, Preset, Thresholds, ToolBudget, Trigger};
 use komado_core::clip::ClipLimits;
 use komado_engine::condense::CondenseSettings;
@@ -117,7 +117,9 @@ impl Config {
         self.models = ModelSettings {
             is_provider_set: self.section("llm").is_given("provider"),
             environment,
-            models_file: Some(self.base_dir.join("models.jsonl")),
+            // What lies in a folder that is not used is not read.
+            models_file: (self.base_dir_from != BaseDirFrom::Nowhere)
+                .then(|| self.base_dir.join("models.jsonl")),
             policy: self.policy(None),
             output_limits: self.output_limits(),
             summaries,

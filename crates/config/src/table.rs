@@ -106,7 +106,7 @@ impl SettingKind {
 }
 
 /// Variables that begin with `KOMADO_` and are not settings.
-pub(super) const RESERVED: [&str; 9] = [
+pub(super) const RESERVED: [&str; 10] = [
     // A shell that completes a line.
     "KOMADO_COMPLETE",
     "KOMADO_CONFIG",

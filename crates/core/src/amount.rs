@@ -102,7 +102,7 @@ pub fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h", seconds / 3_600),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
         _ => count(seconds / 86_400, "day"),
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn an_age_is_told_in_the_unit_that_fits_it() {
         let ages = [0, 59, 60, 3_599, 3_600, 172_799, 172_800, 2_600_000].map(age);
-        assert_eq!(ages, ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 days", "30 days"]);
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "59 min", "1 h", "1 day", "2 days", "30 days"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod budget;
 pub mod clip;
 pub mod digest;
 pub mod grammar;
+pub mod harness;
 pub mod head;
 pub mod journal;
 pub mod ladder;

@@ -54,7 +54,8 @@ mod line;
 mod write;
 
 use line::columns;
-pub use line::{columns as width, grouped, shown, tamed};
+pub(crate) use line::is_wild;
+pub use line::{clipped, columns as width, grouped, shown, tamed};
 
 use crate::head::EntrySource;
 use crate::journal::{Anchor, Entry, Record, Share, Slice};

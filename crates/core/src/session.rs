@@ -175,6 +175,12 @@ pub struct MetaConfig {
     /// The name by which the gateway finds the session again: a digest of the name that a client gave it, and of who did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
+    /// The program that talks in it, such as `claude-code`, `codex` or `komado`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The folder that program works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// What may be said for the spawned threads of a session or a persona; what is left out is as elsewhere.
@@ -207,16 +213,50 @@ pub struct Counters {
     pub total_tokens: u64,
     /// Edits that made the view smaller.
     pub compression_count: u64,
+    /// Of all tokens, those that models read and that were paid in full.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Of all tokens, those that were read from a provider's cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// Of all tokens, those that were read and put into a provider's cache.
+    #[serde(default)]
+    pub cache_write_tokens: u64,
+    /// Of all tokens, those that models wrote.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Tokens by which edits made the view smaller.
+    #[serde(default)]
+    pub saved_tokens: u64,
 }
 
 impl Counters {
+    /// The tokens by kind, where they are known for all of the total. A session from before they were counted has only its
+    /// total, until the table is made again from the journals.
+    pub fn usage(&self) -> Option<Usage> {
+        let usage = Usage {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cache_creation_tokens: self.cache_write_tokens,
+            cache_read_tokens: self.cached_tokens,
+        };
+        (usage.total() == self.total_tokens).then_some(usage)
+    }
+
     /// What one entry adds: a model's message is a call, and takes the tokens its provider reported, if it did. So is a
     /// summary that a model wrote, and one that it was asked for in vain. A call that a playbook made itself is not.
     pub fn of(entry: &Entry) -> Self {
-        let called = |usage: Option<Usage>| Self {
-            llm_call_count: 1,
-            total_tokens: usage.map_or(0, |usage| usage.total()),
-            ..Self::default()
+        let called = |usage: Option<Usage>| {
+            let usage = usage.unwrap_or_default();
+            Self {
+                llm_call_count: 1,
+                total_tokens: usage.total(),
+                input_tokens: usage.input_tokens,
+                cached_tokens: usage.cache_read_tokens,
+                cache_write_tokens: usage.cache_creation_tokens,
+                output_tokens: usage.output_tokens,
+                ..Self::default()
+            }
         };
         let told = |usage: Option<Usage>| if usage.is_some() { called(usage) } else { Self::default() };
         match entry {
@@ -227,7 +267,11 @@ impl Counters {
                 _ => Self::default(),
             },
             Entry::Lost(reply) => called(reply.usage),
-            Entry::Edit(edit) => Self { compression_count: 1, ..told(edit.cause.usage) },
+            Entry::Edit(edit) => Self {
+                compression_count: 1,
+                saved_tokens: edit.cause.before.saturating_sub(edit.cause.after),
+                ..told(edit.cause.usage)
+            },
             Entry::Chronicle(chronicle) => told(chronicle.usage),
             _ => Self::default(),
         }
@@ -254,6 +298,11 @@ impl Counters {
             tool_call_count: each(self.tool_call_count, other.tool_call_count),
             total_tokens: each(self.total_tokens, other.total_tokens),
             compression_count: each(self.compression_count, other.compression_count),
+            input_tokens: each(self.input_tokens, other.input_tokens),
+            cached_tokens: each(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens: each(self.cache_write_tokens, other.cache_write_tokens),
+            output_tokens: each(self.output_tokens, other.output_tokens),
+            saved_tokens: each(self.saved_tokens, other.saved_tokens),
         }
     }
 }

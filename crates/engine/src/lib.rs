@@ -38,6 +38,7 @@ pub mod report;
 pub mod share;
 pub mod stelis;
 pub mod thread;
+mod title;
 pub mod transcript;
 pub mod user;
 

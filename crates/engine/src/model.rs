@@ -19,14 +19,14 @@ use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
 use komado_provider::probe::Probe;
-use komado_provider::registry::{Registry, RegistryModel};
+use komado_provider::registry::{PriceTable, Registry, RegistryModel};
 use komado_provider::{
     ApiKey, Cancel, Client, ClientTimeouts, Dialect, Method, Provider, ProviderRow, ROWS, ResponseForm,
     overflow, row,
 };
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 mod settings;
@@ -252,6 +252,14 @@ impl ModelSettings {
             patience.connect = patience.connect.min(time);
         }
         patience
+    }
+
+    /// The prices in the table of models. Those of the user's file are of the day on which that was written.
+    pub fn prices(&self) -> Result<PriceTable> {
+        let written = |path: &PathBuf| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+        let written = self.models_file.as_ref().and_then(written);
+        let day = |time| jiff::Timestamp::try_from(time).ok().map(|at| at.strftime("%Y-%m-%d").to_string());
+        Ok(PriceTable { registry: self.registry()?, own_of: written.and_then(day) })
     }
 
     /// The table of models: the rows of the file, if there is one, over the built-in ones.

@@ -19,6 +19,7 @@ use crate::model::SummaryWriter;
 use crate::place::TranscriptCaller;
 use client_stream::{ClientReceiver, ClientStream, cut_short, pass};
 use komado_core::budget::Policy;
+use komado_core::harness::project_in;
 use komado_core::journal::Setup;
 use komado_core::message::Call;
 use komado_core::openai::BlobReader;
@@ -28,9 +29,10 @@ use komado_core::{Meter, SessionId, ThreadId};
 use komado_provider::client::SendError;
 use komado_provider::dialect::{ResponseStamp, TranscriptTail};
 use komado_provider::{
-    ApiRefusal, BadRequest, Cancel, ClientBody, Dialect, ForwardRequest, Method, ModelRequest, ParsedRequest,
-    ProviderResponse, RefusalKind, ResponseForm, ScannedRequest, Splice,
+    ApiRefusal, BadRequest, Cancel, ClientBody, Dialect, ElementAuthor, ForwardRequest, Method, ModelRequest,
+    ParsedRequest, ProviderResponse, RefusalKind, ResponseForm, ScannedRequest, Splice,
 };
+use serde_json::Value;
 use serde_json::value::RawValue;
 use session_request::{SessionRequest, SessionRequestKind};
 use splice::{BodyPatch, is_whole, whole};
@@ -445,6 +447,37 @@ pub(crate) fn text(body: &File, span: &Range<u64>) -> Result<String, Error> {
     let mut bytes = vec![0; len];
     body.read_exact_at(&mut bytes, span.start)?;
     String::from_utf8(bytes).map_err(|error| Error::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
+}
+
+/// Elements at the beginning of a transcript in which an agent may name its folder.
+const OPENING: usize = 4;
+
+/// Most bytes of a system prompt or an element that are looked through for the folder.
+const PROMPT: u64 = 1 << 18;
+
+/// The first text in a JSON value for which `look` finds something.
+fn find_text(value: &Value, look: fn(&str) -> Option<String>) -> Option<String> {
+    match value {
+        Value::String(text) => look(text),
+        Value::Array(items) => items.iter().find_map(|item| find_text(item, look)),
+        Value::Object(fields) => fields.values().find_map(|field| find_text(field, look)),
+        _ => None,
+    }
+}
+
+impl ClientRequest {
+    /// The folder the agent works in, where its system prompt or its first words name it.
+    fn project(&self) -> Option<String> {
+        let is_said = |by| matches!(by, ElementAuthor::System | ElementAuthor::User);
+        let prompts = ["system", "instructions"].iter().filter_map(|key| self.skim.field(key));
+        let said = self.skim.elements.iter().take(OPENING).filter(|element| is_said(element.by));
+        let mut spans = prompts.chain(said.map(|element| element.span.clone()));
+        spans.find_map(|span| {
+            let is_small = span.end.saturating_sub(span.start) <= PROMPT;
+            let json = is_small.then(|| text(&self.body, &span).ok()).flatten()?;
+            find_text(&serde_json::from_str(&json).ok()?, project_in)
+        })
+    }
 }
 
 /// Reads elements that go on after open calls.

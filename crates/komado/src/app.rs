@@ -3,17 +3,19 @@
 use crate::cli_output::{self, CliOutput, ProgressShown, say};
 use crate::render::Render;
 use crate::server::api;
-use crate::trust::{self as consents, ConsentAbout, Consents};
+use crate::trust::{self as consents, ConsentAbout, Consents, FolderTrust};
 use crate::verb::trust;
-use komado_config::{Config, ConfigError, InFolder, Sources, StoreConfig, mask};
+use komado_config::{BaseDirFrom, Config, ConfigError, InFolder, Sources, StoreConfig, mask};
 use komado_core::SessionId;
 use komado_core::notation::tamed;
 use komado_engine::{Clock, Engine};
 use komado_ops::session::hostname;
 use komado_ops::{BaseFolder, OpFault, OpResult, OpenedStore, Operation, OperationContext};
 use komado_store::{ConnectOptions, Error, FileStore, Holder, MemoryStore, Store, connect};
+use std::fs::DirBuilder;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The binary and its verb, for a process that finds the session held.
@@ -54,9 +56,7 @@ impl Deref for App {
 impl App {
     pub(crate) fn new(options: &GlobalOptions) -> OpResult<Self> {
         let config = load_config(options, InFolder::Used)?;
-        if config.finds_base_dir() {
-            check_sessions(&config, options)?;
-        }
+        check_folder(&config)?;
         let (store, files) = configured(&config)?;
         let engine = Engine::new(store, Arc::new(KomadoClock));
         Ok(Self::over(engine, config, files, CliOutput::new(options.json)))
@@ -80,10 +80,7 @@ impl App {
             },
             None => return None,
         };
-        let is_used = match config.finds_base_dir() {
-            true => consents::look(&base, &Consents::of_user()) == consents::FolderTrust::Own,
-            false => true,
-        };
+        let is_used = config.base_dir_from != BaseDirFrom::Nowhere;
         // A store without its table would make it.
         if !config.enabled || !is_used || !base.join("tasks.db").is_file() {
             return None;
@@ -109,15 +106,18 @@ impl App {
         let note = |text: &str| say(format!("komado: {text}"));
         let progress = ProgressShown::default();
         let shown = progress.clone();
-        let folder = SessionsFolder { path: config.base_dir.clone(), is_found: config.finds_base_dir() };
+        let folder = SessionsFolder { path: config.base_dir.clone(), from: config.base_dir_from };
         let config = Arc::new(config);
-        let context = OperationContext::new(engine, Arc::clone(&config), files, note)
-            .beside(Arc::new(folder))
-            .opening(move |url, by| at(url, by, &config))
-            .showing(move |at| {
+        let mut context = OperationContext::new(engine, Arc::clone(&config), files, note);
+        if let Ok(folder) = std::env::current_dir() {
+            context = context.within(folder);
+        }
+        let context = context.beside(Arc::new(folder)).opening(move |url, by| at(url, by, &config)).showing(
+            move |at| {
                 shown.show(at);
                 Ok(())
-            });
+            },
+        );
         Self { context, paper, progress }
     }
 
@@ -154,16 +154,17 @@ impl App {
 /// The base folder, beside what a store keeps in it.
 struct SessionsFolder {
     path: PathBuf,
-    /// True for the usual one, which nothing names.
-    is_found: bool,
+    from: BaseDirFrom,
 }
 
 impl BaseFolder for SessionsFolder {
-    /// Makes the usual folder the user's own. One that was named is theirs.
+    /// Makes a folder that nothing names: one in the working folder is marked as the user's, one in the data folder is theirs.
+    /// So is one that was named.
     fn claim(&self) -> OpResult {
-        match self.is_found {
-            true => consents::claim(&self.path, &Consents::of_user()),
-            false => Ok(()),
+        match self.from {
+            BaseDirFrom::WorkingFolder => consents::claim(&self.path, &Consents::of_user()),
+            BaseDirFrom::DataFolder => make_private(&self.path),
+            BaseDirFrom::Setting | BaseDirFrom::Nowhere => Ok(()),
         }
     }
 
@@ -172,15 +173,51 @@ impl BaseFolder for SessionsFolder {
     }
 }
 
-/// Refuses a folder of sessions that came with the working folder; at a terminal the user is asked.
-fn check_sessions(config: &Config, options: &GlobalOptions) -> OpResult {
-    let consents = Consents::of_user();
-    let is_strange = consents::look(&config.base_dir, &consents) == consents::FolderTrust::Strange;
-    if is_strange && trust::can_ask(options) && trust::ask_about_sessions(&config.base_dir)? {
-        return trust::keep_sessions(&config.base_dir, &consents);
-    }
-    consents::check(&config.base_dir, &consents)
+/// Makes a folder in the data folder, which others on the machine cannot read.
+fn make_private(path: &Path) -> OpResult {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|why| {
+        OpFault::failed(format!(
+            "sessions are kept in {} and it cannot be made: {why}; name another folder with --base-dir PATH or \
+             KOMADO_BASE_DIR, or set XDG_DATA_HOME",
+            consents::shown(path)
+        ))
+    })
 }
+
+/// Refuses to go on where sessions are kept in files and no folder is known for them. Says when a folder in the working folder
+/// is passed over, because it came from elsewhere.
+fn check_folder(config: &Config) -> OpResult {
+    let keeps_files = config.enabled && config.store_url.is_none();
+    match config.base_dir_from {
+        BaseDirFrom::Setting | BaseDirFrom::WorkingFolder => return Ok(()),
+        BaseDirFrom::Nowhere if keeps_files => {
+            return Err(OpFault::usage(
+                "no folder is known for the sessions: neither HOME nor XDG_DATA_HOME is an absolute path; set one of them, or \
+                 name a folder with --base-dir PATH, KOMADO_BASE_DIR or context_storage.base_dir",
+            ));
+        }
+        // Keys and prices would be read from it.
+        BaseDirFrom::Nowhere => return consents::check(&config.base_dir, &Consents::of_user()),
+        BaseDirFrom::DataFolder => {}
+    }
+    let found = working_folder()?.join(CONTEXTS);
+    let why = match consents::look(&found, &Consents::of_user()) {
+        FolderTrust::Strange => {
+            "it was not made by you with komado: `komado admin trust` shows it and gives consent"
+        }
+        FolderTrust::Link => "it is a link or a file: name a folder with --base-dir PATH",
+        FolderTrust::Absent | FolderTrust::Empty | FolderTrust::Own => return Ok(()),
+    };
+    say(format!(
+        "komado: {} was found and is not used: {why}; sessions are in {}",
+        consents::shown(&found),
+        consents::shown(&config.base_dir)
+    ));
+    Ok(())
+}
+
+/// The folder of sessions that is looked for in the working folder.
+pub(crate) const CONTEXTS: &str = "contexts";
 
 /// Settings from flags, environment and file. A file that needs consent is asked about at a terminal.
 fn load_config(options: &GlobalOptions, in_folder: InFolder) -> OpResult<Config> {
@@ -220,6 +257,7 @@ fn read_config(
     let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (home, xdg) = (path("HOME").filter(|home| home.is_absolute()), path("XDG_CONFIG_HOME"));
+    let data = path("XDG_DATA_HOME");
     let cwd = working_folder()?;
     Ok(Config::load(&Sources {
         flags: &flags,
@@ -229,6 +267,8 @@ fn read_config(
         cwd: &cwd,
         home: home.as_deref(),
         xdg: xdg.as_deref(),
+        data: data.as_deref(),
+        has_contexts: &|path| matches!(consents::look(path, consents), FolderTrust::Own | FolderTrust::Empty),
         in_folder,
         has_consent: &|path, digest| consents.has(ConsentAbout::Settings, path, digest),
     }))

@@ -7,7 +7,7 @@
 use crate::pager::{Pager, PagerOption};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::amount::count;
-pub(crate) use komado_core::notation::grouped as number;
+pub(crate) use komado_core::notation::{clipped as clip, grouped as number};
 use komado_core::notation::{shown, tamed, width as width_of};
 use komado_ops::{FaultKind, OpFault, OpResult, OperationProgress};
 use serde::Serialize;
@@ -248,22 +248,6 @@ fn width() -> usize {
     let asked = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();
     let told = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
-}
-
-/// At most so many columns of a text, whole characters.
-pub(crate) fn clip(text: &str, columns: usize) -> String {
-    if width_of(text) <= columns {
-        return text.to_owned();
-    }
-    if columns == 0 {
-        return String::new();
-    }
-    let mut taken = 1;
-    let fits = text.chars().take_while(|c| {
-        taken += width_of(c.encode_utf8(&mut [0; 4]));
-        taken <= columns
-    });
-    fits.chain(['…']).collect()
 }
 
 /// Writes a file beside its name first: a name means the whole of it.

@@ -3,6 +3,7 @@
 pub(crate) mod journal;
 mod operate;
 mod session;
+pub(crate) mod sessions;
 pub(crate) mod task;
 mod thread;
 pub(crate) mod transcript;

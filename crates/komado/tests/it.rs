@@ -34,6 +34,7 @@ mod sdk;
 mod seed_commands;
 #[path = "../../store/tests/servers/mod.rs"]
 mod servers;
+mod sessions;
 mod shell;
 mod task;
 mod tasks;

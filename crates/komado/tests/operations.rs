@@ -151,7 +151,7 @@ fn cases() -> Vec<Case> {
 const MASKED: &[&str] = &["created_at", "started_at", "updated_at", "completed_at", "process_id"];
 
 /// Fields that are told on this machine alone: where things lie on a server's disk is told to no caller over HTTP.
-const LOCAL: &[&str] = &["folder", "files", "playbook"];
+const LOCAL: &[&str] = &["folder", "files", "playbook", "kept_in", "short"];
 
 fn masked(value: Value, also: &[&str]) -> Value {
     match value {

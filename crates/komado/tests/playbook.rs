@@ -327,6 +327,7 @@ fn a_folder_that_is_gone_is_told_and_another_one_is_taken_with_a_word_and_kept()
 #[test]
 fn a_folder_that_holds_the_sessions_is_refused_before_a_session_is_made() {
     let place = with(coding());
+    std::fs::create_dir(place.contexts()).unwrap();
     let said = fails(&place, &["playbook", "run", "p.json", "窓", "--folder", "."], 6);
     assert!(said.err.contains("lie in the working folder"), "{}", said.err);
     assert_eq!(place.json_lines(&["sessions"]), Vec::<Value>::new());

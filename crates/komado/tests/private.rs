@@ -111,12 +111,11 @@ fn everything_that_is_made_in_the_base_folder_is_its_owners_alone() {
 #[test]
 fn a_table_that_an_earlier_version_left_open_is_closed_and_the_folder_of_its_owner_is_left_alone() {
     let place = Place::new();
-    std::fs::create_dir(place.base()).unwrap();
+    std::fs::create_dir_all(place.base()).unwrap();
     std::fs::set_permissions(place.base(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let db = place.base().join("answers.db");
     std::fs::write(&db, "").unwrap();
     std::fs::set_permissions(&db, std::fs::Permissions::from_mode(0o644)).unwrap();
-    place.ok(&["admin", "trust"]);
     let gateway = Gateway::start(place, &["--upstream", "scripted"]);
     let local = [("content-type", "application/json"), ("idempotency-key", "k1"), ("x-komado-session", "s")];
     let ask = |line: &str, body: &str| {

@@ -15,7 +15,7 @@ fn shell(place: &Place, script: &str) -> String {
 }
 
 fn sql(place: &Place, query: &str) -> String {
-    shell(place, &format!("sqlite3 contexts/tasks.db \"{query}\""))
+    shell(place, &format!("sqlite3 {}/tasks.db \"{query}\"", place.base().display()))
 }
 
 /// A demo that has ended; gives its id.
@@ -30,7 +30,7 @@ fn demo(place: &Place) -> String {
 fn a_finished_demo_answers_the_known_jq_and_sqlite3_commands() {
     let place = Place::new();
     let uuid = demo(&place);
-    let folder = format!("contexts/completed/{uuid}");
+    let folder = format!("{}/completed/{uuid}", place.base().display());
 
     // The state of one session.
     let row = sql(&place, &format!("SELECT * FROM tasks WHERE uuid='{uuid}'"));

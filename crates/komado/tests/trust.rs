@@ -122,6 +122,7 @@ fn a_consent_is_for_one_content_and_changed_settings_are_asked_about_anew() {
 fn consents_are_listed_and_taken_back_and_kept_privately_in_the_data_folder() {
     let place = Place::new();
     place.settings("session: {user: ann}\n");
+    std::fs::create_dir(place.contexts()).unwrap();
     let s = place.session();
     assert_eq!(below(place.path()).iter().filter(|(path, _)| path.ends_with("trust")).count(), 0);
     let trust = place.home().join(".local/share/komado/trust");
@@ -138,7 +139,7 @@ fn consents_are_listed_and_taken_back_and_kept_privately_in_the_data_folder() {
     place.ok(&["log", &s]);
     let row = place.json(&["admin", "trust", "--revoke"]);
     assert_eq!((row["about"].as_str(), row["trusted"].as_bool()), (Some("sessions"), Some(false)));
-    assert_eq!(place.run(&["log", &s]).code, 2);
+    assert_eq!(place.run(&["log", &s]).code, 3, "it is not used any more");
     let said = place.run(&["admin", "trust", "--revoke"]);
     assert!(said.code == 3 && said.err.contains("komado admin trust --list"), "{}", said.err);
     assert_eq!(place.ok(&["admin", "trust", "--list"]), "nothing was consented to\n");
@@ -226,52 +227,68 @@ fn sessions_that_came_with_the_folder_are_not_used_before_they_are_trusted() {
     let (mine, place) = (Place::new(), Place::new());
     let s = mine.session();
     mine.append(&s, TALK);
-    copy(&mine.base(), &place.base());
-    for args in [
-        &["sessions"][..],
-        &["log", &s],
-        &["serve", "--upstream", "scripted"],
-        &["models"],
-        &["admin", "key", "list"],
+    copy(&mine.base(), &place.contexts());
+    std::fs::write(place.contexts().join("models.jsonl"), "not a table of models").unwrap();
+    for (args, code) in [
+        (&["sessions"][..], 0),
+        (&["log", &s], 3),
+        (&["models", "gpt-4o"], 0),
+        (&["admin", "key", "list"], 0),
     ] {
         let said = place.run(args);
-        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
-        for part in ["contexts", "`komado admin trust`", "--base-dir"] {
-            assert!(said.err.contains(part), "{part}: {}", said.err);
+        assert_eq!(said.code, code, "{args:?}: {}", said.err);
+        assert!(!said.out.contains(&s), "{args:?}: {}", said.out);
+        let line = said.err.lines().find(|line| line.contains("was found and is not used"));
+        let line = line.unwrap_or_else(|| panic!("{args:?}: {}", said.err));
+        for part in
+            [place.contexts().to_str().unwrap(), "`komado admin trust`", place.base().to_str().unwrap()]
+        {
+            assert!(line.contains(part), "{part}: {line}");
         }
     }
+    let other = place.session();
+    assert!(place.base().join("running").join(&other).exists(), "what is made is made in the data folder");
     place.ok(&["log", &s, "--base-dir", "contexts"]);
-    assert_eq!(place.run(&["log", &s]).code, 2, "to name it once is no consent");
+    assert_eq!(place.run(&["log", &s]).code, 3, "to name it once is no consent");
+    std::fs::remove_file(place.contexts().join("models.jsonl")).unwrap();
     let shown = place.ok(&["admin", "trust"]);
     assert!(shown.contains("contexts") && shown.contains("sessions in running: 1"), "{shown}");
-    place.ok(&["log", &s]);
+    let said = place.run(&["log", &s]);
+    assert!(said.code == 0 && !said.err.contains("not used"), "{}", said.err);
+    assert_eq!(place.run(&["log", &other]).code, 3, "one folder is used at a time");
 }
 
 #[test]
 fn a_mark_that_was_copied_opens_no_other_folder() {
     let (mine, place) = (Place::new(), Place::new());
+    std::fs::create_dir(mine.contexts()).unwrap();
     let s = mine.session();
-    copy(&mine.base(), &place.base());
+    copy(&mine.contexts(), &place.contexts());
     let mut command = place.command(&["log", &s]);
     command.env("HOME", mine.home());
-    assert_eq!(feed(command, b"").code, 2, "the user's own folder, somewhere else");
-    std::fs::remove_dir_all(mine.base()).unwrap();
+    assert_eq!(feed(command, b"").code, 3, "the user's own folder, somewhere else");
+    std::fs::remove_dir_all(mine.contexts()).unwrap();
     let other = Place::new();
+    std::fs::create_dir(other.contexts()).unwrap();
     other.session();
-    copy(&other.base(), &mine.base());
-    assert_eq!(mine.run(&["sessions"]).code, 2, "another folder in place of the user's own");
+    copy(&other.contexts(), &mine.contexts());
+    let said = mine.run(&["sessions"]);
+    assert!(said.err.contains("is not used"), "another folder in place of the user's own: {}", said.err);
 }
 
 #[test]
-fn a_folder_that_komado_makes_is_the_users_own_from_the_first_moment() {
+fn an_empty_folder_of_the_users_in_the_working_folder_is_used_and_theirs_from_then_on() {
     let place = Place::new();
+    std::fs::create_dir(place.contexts()).unwrap();
     let s = place.session();
     place.ok(&["log", &s]);
-    std::fs::remove_dir_all(place.base()).unwrap();
-    std::fs::create_dir(place.base()).unwrap();
-    assert!(place.ok(&["sessions", "--json"]).is_empty(), "an empty one is, too");
+    assert!(place.contexts().join("running").join(&s).exists() && !place.base().exists());
+    std::fs::remove_dir_all(place.contexts()).unwrap();
+    std::fs::create_dir(place.contexts()).unwrap();
+    assert!(place.ok(&["sessions", "--json"]).is_empty());
     place.session();
     let place = Place::new();
+    std::fs::create_dir(place.contexts()).unwrap();
     let both: Vec<_> = (0..8).map(|_| place.command(&["new", "--json"])).collect();
     let both: Vec<_> =
         both.into_iter().map(|command| std::thread::spawn(move || feed(command, b""))).collect();
@@ -283,41 +300,120 @@ fn a_folder_that_komado_makes_is_the_users_own_from_the_first_moment() {
 }
 
 #[test]
+fn sessions_are_kept_in_the_data_folder_and_nothing_is_left_in_the_working_folder() {
+    let place = Place::new();
+    let said = place.run(&["new", "--window", "8000"]);
+    assert!(said.code == 0 && said.err.contains(place.base().to_str().unwrap()), "{}", said.err);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    for (path, mode) in below(&place.home().join(".local")) {
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+    }
+    // The specification: a variable that is no absolute path does not count.
+    for (data, base) in [
+        ("relative".to_owned(), place.base()),
+        (String::new(), place.base()),
+        (place.path().join("data").display().to_string(), place.path().join("data/komado/contexts")),
+    ] {
+        let mut command = place.command(&["admin", "config", "context_storage.base_dir", "--json"]);
+        command.env("XDG_DATA_HOME", &data);
+        let row: serde_json::Value = serde_json::from_str(feed(command, b"").out.trim()).unwrap();
+        assert_eq!(row["value"], base.to_str().unwrap(), "{data:?}");
+        assert_eq!(row["origin"], "default: your data folder");
+        let mut command = place.command(&["new", "--json"]);
+        command.env("XDG_DATA_HOME", &data);
+        let made: serde_json::Value = serde_json::from_str(&feed(command, b"").out).unwrap();
+        assert!(base.join("running").join(made["session"].as_str().unwrap()).exists(), "{data:?}");
+    }
+    let file = place.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let mut command = place.command(&["new"]);
+    command.env("XDG_DATA_HOME", &file);
+    let said = feed(command, b"");
+    assert!(
+        said.code == 1 && said.err.contains("--base-dir") && said.err.contains("file/komado"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn the_place_of_the_sessions_is_always_said() {
+    let place = Place::new();
+    for args in [&["sessions"][..], &["admin", "doctor"]] {
+        let said = place.run(args);
+        assert!(
+            said.code == 0 && said.err.contains("~/.local/share/komado/contexts"),
+            "{args:?}: {}",
+            said.err
+        );
+    }
+    let base = place.base();
+    for args in [&["show", "nosuch"][..], &["context", "nosuch"], &["admin", "trust", "--list"]] {
+        let said = place.run(args);
+        let is_said = said.err.contains(base.to_str().unwrap());
+        assert_eq!(is_said, args[0] != "admin", "{args:?}: {}", said.err);
+    }
+    let said = place.run(&["ask", "hello", "--provider", "scripted"]);
+    assert!(said.code == 0 && said.err.contains("folder: ~/.local/share/komado/contexts"), "{}", said.err);
+}
+
+#[test]
 fn a_folder_of_sessions_that_is_a_link_must_be_named() {
     let (mine, place) = (Place::new(), Place::new());
-    mine.session();
-    symlink(mine.base(), place.base()).unwrap();
-    for (home, args) in [
-        (mine.home(), &["sessions"][..]),
-        (place.home(), &["sessions"][..]),
-        (mine.home(), &["admin", "trust"]),
-    ] {
-        let mut command = place.command(args);
+    let s = mine.session();
+    symlink(mine.base(), place.contexts()).unwrap();
+    for home in [mine.home(), place.home()] {
+        let mut command = place.command(&["sessions"]);
         command.env("HOME", home);
         let said = feed(command, b"");
-        assert!(said.code == 2 && said.err.contains("--base-dir"), "{}", said.err);
+        assert!(said.code == 0 && said.err.contains("is not used: it is a link"), "{}", said.err);
+        assert!(said.err.contains("--base-dir"), "{}", said.err);
     }
-    std::fs::remove_file(place.base()).unwrap();
-    symlink(place.path().join("nowhere"), place.base()).unwrap();
-    assert_eq!(place.run(&["new"]).code, 2);
+    assert_eq!(place.run(&["log", &s]).code, 3);
+    let said = place.run(&["admin", "trust"]);
+    assert!(said.code == 2 && said.err.contains("--base-dir"), "{}", said.err);
+    std::fs::remove_file(place.contexts()).unwrap();
+    symlink(place.path().join("nowhere"), place.contexts()).unwrap();
+    place.ok(&["new"]);
     assert!(!place.path().join("nowhere").exists());
 }
 
 #[test]
-fn where_no_consent_can_be_kept_the_folder_of_sessions_must_be_named() {
+fn where_no_data_folder_is_known_the_folder_of_sessions_must_be_named() {
     let place = Place::new();
-    for data in ["/dev/null/data", "relative"] {
-        let with = |args: &[&str]| {
-            let mut command = place.command(args);
-            command.env("XDG_DATA_HOME", data).env("HOME", "relative");
-            feed(command, b"")
-        };
-        let said = with(&["new"]);
-        assert!(said.code == 2 && said.err.contains("KOMADO_BASE_DIR"), "{}", said.err);
-        assert!(!place.base().exists(), "what would be refused next time is not left behind");
-        for _ in 0..2 {
-            assert_eq!(with(&["new", "--base-dir", "sessions"]).code, 0);
+    let with = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", "relative").env_remove("HOME");
+        feed(command, b"")
+    };
+    for args in [&["new"][..], &["sessions"], &["serve"]] {
+        let said = with(args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        for part in ["HOME", "XDG_DATA_HOME", "--base-dir", "KOMADO_BASE_DIR"] {
+            assert!(said.err.contains(part), "{part}: {}", said.err);
         }
+    }
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    assert_eq!(with(&["admin", "config"]).code, 0, "what keeps no session needs no folder");
+    for _ in 0..2 {
+        assert_eq!(with(&["new", "--base-dir", "sessions"]).code, 0);
+    }
+}
+
+#[test]
+fn where_no_consent_can_be_kept_a_folder_in_the_working_folder_must_be_named() {
+    let place = Place::new();
+    std::fs::create_dir(place.contexts()).unwrap();
+    let with = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("XDG_DATA_HOME", "/dev/null/data");
+        feed(command, b"")
+    };
+    let said = with(&["new"]);
+    assert!(said.code == 2 && said.err.contains("KOMADO_BASE_DIR"), "{}", said.err);
+    assert!(!place.contexts().join("running").exists(), "what would be refused next time is not left behind");
+    for _ in 0..2 {
+        assert_eq!(with(&["new", "--base-dir", "sessions"]).code, 0);
     }
 }
 
@@ -361,14 +457,6 @@ fn at_a_terminal_the_user_is_asked_and_only_a_yes_is_kept() {
     }
     assert_eq!(place.run(&["sessions"]).code, 2);
     assert!(at_a_terminal(&place, "y", &["sessions"]).starts_with("0\n"));
-    place.ok(&["sessions"]);
-    let mine = Place::new();
-    mine.session();
-    std::fs::remove_dir_all(place.base()).unwrap();
-    copy(&mine.base(), &place.base());
-    assert!(at_a_terminal(&place, "n", &["sessions"]).starts_with("2\n"));
-    let shown = at_a_terminal(&place, "y", &["sessions"]);
-    assert!(shown.starts_with("0\n") && shown.contains("sessions in running: 1"), "{shown}");
     place.ok(&["sessions"]);
 }
 
@@ -416,13 +504,13 @@ fn rules_that_are_named_through_proc_are_part_of_what_is_consented_to() {
 fn a_folder_that_only_looks_like_marks_is_not_taken_for_an_empty_one() {
     for made in [".trust/x", ".trust-evil/f", ".trustworthy"] {
         let place = Place::new();
-        let path = place.base().join(made);
+        let path = place.contexts().join(made);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "x").unwrap();
         let said = place.run(&["new"]);
-        assert!(said.code == 2 && said.err.contains("`komado admin trust`"), "{made}: {}", said.err);
+        assert!(said.code == 0 && said.err.contains("`komado admin trust`"), "{made}: {}", said.err);
         assert!(
-            !place.base().join("running").exists(),
+            !place.contexts().join("running").exists(),
             "{made}: nothing is kept that would be refused later"
         );
         let said = place.run(&["admin", "trust"]);
@@ -430,12 +518,13 @@ fn a_folder_that_only_looks_like_marks_is_not_taken_for_an_empty_one() {
             assert!(said.code == 2 && said.err.contains(".trust is a folder"), "{}", said.err);
             assert!(said.err.contains("remove it") && said.err.contains("--base-dir"), "{}", said.err);
             // The advice works.
-            std::fs::remove_dir_all(place.base().join(".trust")).unwrap();
+            std::fs::remove_dir_all(place.contexts().join(".trust")).unwrap();
             place.run(&["admin", "trust"]);
         }
         for _ in 0..2 {
             place.ok(&["new"]);
         }
+        assert!(place.contexts().join("running").exists(), "{made}: it is used once it is trusted");
     }
 }
 
@@ -451,6 +540,7 @@ fn in_a_folder_whose_path_is_not_utf8_every_verb_gives_json() {
     let place = Place::new();
     let folder = unnameable(&place);
     std::fs::write(folder.join("komado.yaml"), "session: {user: ann}\n").unwrap();
+    std::fs::create_dir(folder.join("contexts")).unwrap();
     let named = std::ffi::OsStr::from_bytes(b"\xff");
     let run = |args: &[&str]| {
         let mut command = place.command(&[]);
@@ -542,20 +632,22 @@ fn show_consents_to_nothing_and_says_what_is_trusted() {
     assert_eq!(place.json(&["admin", "trust", "--show"])["trusted"], false);
     assert_eq!(place.run(&["sessions"]).code, 2);
     assert_eq!(place.ok(&["admin", "trust", "--list"]), "nothing was consented to\n");
-    std::fs::create_dir_all(place.base().join("running")).unwrap();
+    std::fs::create_dir_all(place.contexts().join("running")).unwrap();
     place.ok(&["admin", "trust", "komado.yaml"]);
     let rows = place.json_lines(&["admin", "trust", "--show"]);
     assert_eq!([&rows[0]["trusted"], &rows[1]["trusted"]], [true, false], "{rows:?}");
-    assert_eq!(place.run(&["sessions"]).code, 2);
+    let said = place.run(&["sessions"]);
+    assert!(said.code == 0 && said.err.contains("is not used"), "{}", said.err);
 }
 
 #[test]
 fn a_folder_that_is_restored_to_its_own_path_is_still_the_users() {
     let (place, kept) = (Place::new(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(place.contexts()).unwrap();
     let s = place.session();
-    copy(&place.base(), kept.path());
-    std::fs::remove_dir_all(place.base()).unwrap();
-    copy(kept.path(), &place.base());
+    copy(&place.contexts(), kept.path());
+    std::fs::remove_dir_all(place.contexts()).unwrap();
+    copy(kept.path(), &place.contexts());
     place.ok(&["log", &s]);
 }
 

@@ -144,7 +144,6 @@ fn one_who_has_only_jobs_is_a_user_and_a_job_that_is_worked_on_stays() {
     queue(&store, "held");
     queue(&store, "waits");
     let taken = store.take(&holder, Duration::from_secs(3600)).unwrap().unwrap();
-    place.ok(&["admin", "trust"]);
     let would = place.json(&["user", "forget", USER, "--dry-run"]);
     assert_eq!((&would["jobs"], &would["live"][0]), (&2.into(), &"held".into()));
     let said = place.run(&["user", "forget", USER, "--yes"]);
@@ -210,13 +209,12 @@ fn the_record_of_erasures_tells_no_name_and_closes_lines_of_earlier_versions() {
     let place = Place::new();
     let record = place.base().join("erasures.jsonl");
     let plain = |user: &str| blake3::hash(user.as_bytes()).to_hex().to_string();
-    std::fs::create_dir(place.base()).unwrap();
+    std::fs::create_dir_all(place.base()).unwrap();
     let old = format!(
         "{{\"at\":\"2026-01-01\",\"by\":\"x\",\"user_digest\":\"{}\",\"erased\":3}}\nno JSON\n",
         plain("ann")
     );
     std::fs::write(&record, old).unwrap();
-    place.ok(&["admin", "trust"]);
     let forget = |user: &str, session: &str| {
         place.ok(&["new", "--id", session, "--user", user, "--window", "1000", "--meter", "bytes4"]);
         place.ok(&["user", "forget", user, "--yes", "--export", &format!("kept-{session}")]);

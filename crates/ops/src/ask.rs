@@ -5,7 +5,7 @@
 
 use crate::address::Target;
 use crate::choice::ModelArgs;
-use crate::session::{create, meta, meter};
+use crate::session::{create, meta, meter, of_caller};
 use crate::window::MadeEdit;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
 use komado_core::amount::count;
@@ -218,7 +218,7 @@ fn make(
     config.compression_threshold = Some(context.config.compression_threshold);
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { RecallTools::offered(setup) } else { setup };
-    create(context, &meta(context, &session, config), setup)?;
+    create(context, &meta(context, &session, of_caller(context, config)), setup)?;
     Ok(ResolvedAddress { session, thread: ThreadId::root(), seq: None })
 }
 

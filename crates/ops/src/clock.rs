@@ -4,6 +4,7 @@ use crate::{OpFault, OpResult};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use komado_core::amount;
 
 /// A time in UTC with microseconds: all of one length, so that they sort as text.
 pub fn stamp(time: jiff::Timestamp) -> String {
@@ -27,10 +28,7 @@ pub fn age(stamp: &str, now: &str) -> String {
     let seconds = seconds_between(stamp, now).unwrap_or_default().max(0.0) as u64;
     match seconds {
         0..60 => "just now".to_owned(),
-        60..3600 => format!("{} min ago", seconds / 60),
-        3600..86_400 => format!("{} h ago", seconds / 3600),
-        86_400..172_800 => "1 day ago".to_owned(),
-        _ => format!("{} days ago", seconds / 86_400),
+        _ => format!("{} ago", amount::age(seconds)),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::address::Target;
 use crate::stream::StreamSink;
 use crate::{ApiCaller, FaultKind, OpFault, OpResult, Operation, Streamed};
-use komado_config::Config;
+use komado_config::{Config, mask};
 use komado_core::session::Session;
 use komado_core::{Address, BadId, Seq, SessionId, ThreadId};
 use komado_engine::engine::ResolvedAddress;
@@ -12,6 +12,7 @@ use komado_engine::{Engine, Error, Thread};
 use komado_store::{FileStore, OpenMode, SessionQuery, Store};
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Sessions that are looked through at once.
@@ -61,6 +62,8 @@ pub struct OperationContext {
     pub naming: Naming,
     /// True where callers come over a network.
     is_served: bool,
+    /// The folder that the caller works in, where that is known.
+    working_folder: Option<Arc<PathBuf>>,
     shared: Arc<Shared>,
     notes: Arc<dyn Fn(&str) + Send + Sync>,
     progress: Arc<dyn Fn(OperationProgress) -> OpResult + Send + Sync>,
@@ -111,6 +114,7 @@ impl OperationContext {
             caller: ApiCaller::owner(),
             naming: Naming::Prefix { default: None },
             is_served: false,
+            working_folder: None,
             shared: Arc::default(),
             notes: Arc::new(|_| {}),
             progress: Arc::new(|_| Ok(())),
@@ -140,6 +144,28 @@ impl OperationContext {
     #[must_use]
     pub fn served(self) -> Self {
         Self { is_served: true, ..self }
+    }
+
+    /// The same for a caller who works in this folder.
+    #[must_use]
+    pub fn within(self, folder: PathBuf) -> Self {
+        Self { working_folder: Some(Arc::new(folder)), ..self }
+    }
+
+    /// The folder that the caller works in; none for one who is not on this machine.
+    pub fn working_folder(&self) -> Option<&Path> {
+        self.working_folder.as_deref().map(PathBuf::as_path).filter(|_| self.is_here())
+    }
+
+    /// Where sessions are kept, for a caller on this machine: a folder, or the address of a server without its secrets.
+    pub fn kept_in(&self) -> Option<String> {
+        let config = &self.config;
+        let url = config.store_url.as_deref().filter(|url| !url.starts_with("file:"));
+        let folder = || match &self.files {
+            Some(files) => files.base_dir().display().to_string(),
+            None => "memory".to_owned(),
+        };
+        self.is_here().then(|| url.filter(|_| config.enabled).map_or_else(folder, mask::url))
     }
 
     /// The same over another engine on the same store.
@@ -309,21 +335,31 @@ impl OperationContext {
 
     /// The one session there is.
     fn only_session(&self) -> OpResult<SessionId> {
-        match &self.visible_sessions(SessionQuery::default(), 2)?[..] {
+        match &self.visible_sessions(SessionQuery::default(), 2, |_| true)?[..] {
             [session] => Ok(SessionId::new(session.meta.uuid.as_str())?),
-            [] => Err(OpFault::not_found("there is no session yet; `new` makes one")),
+            [] => Err(self.told_where(OpFault::not_found("there is no session yet; `new` makes one"))),
             _ => Err(OpFault::usage("say which session is meant: `sessions` lists them")),
         }
     }
 
-    /// The first sessions of a query that the caller may see, in the order they were made.
-    pub fn visible_sessions(&self, query: SessionQuery, most: usize) -> OpResult<Vec<Session>> {
+    /// True where a session may be named by a beginning of its id.
+    pub fn takes_beginnings(&self) -> bool {
+        self.naming != Naming::Exact
+    }
+
+    /// The first sessions of a query that the caller may see and that are wanted, in the order they were made.
+    pub fn visible_sessions(
+        &self,
+        query: SessionQuery,
+        most: usize,
+        wanted: impl Fn(&Session) -> bool,
+    ) -> OpResult<Vec<Session>> {
         let (mut query, mut seen) = (SessionQuery { limit: PAGE, ..query }, Vec::new());
         loop {
             let page = self.engine.store().sessions(&query)?;
             let is_last = page.len() < PAGE;
             query.after = page.last().map(place).transpose()?;
-            seen.extend(page.into_iter().filter(|session| self.caller.may_see(session)));
+            seen.extend(page.into_iter().filter(|session| self.caller.may_see(session) && wanted(session)));
             if is_last || seen.len() >= most {
                 seen.truncate(most);
                 return Ok(seen);
@@ -464,8 +500,20 @@ impl OperationContext {
         }
     }
 
-    /// What went wrong; where it is that a thread was closed, with the command that opens it again.
+    /// A failure to find a session, with the place that was searched: there may be sessions elsewhere.
+    fn told_where(&self, fault: OpFault) -> OpFault {
+        match self.kept_in() {
+            Some(place) => fault.and(format!("sessions are in {place}")),
+            None => fault,
+        }
+    }
+
+    /// What went wrong; where it is that a thread was closed, with the command that opens it again; where a session is not
+    /// there, with the place that was searched.
     pub fn explained(&self, fault: OpFault) -> OpFault {
+        if fault.is_about_unknown_session() {
+            return self.told_where(fault);
+        }
         if !fault.is_closed() {
             return fault;
         }

@@ -47,6 +47,9 @@ pub struct CheckResult {
     /// Rows of the table of sessions, where it was made again.
     #[serde(skip)]
     pub rebuilt: Option<u64>,
+    /// Where the sessions are kept, for a caller on this machine.
+    #[serde(skip)]
+    pub kept_in: Option<String>,
 }
 
 /// How much was looked at, and how much of it is not as it should be.
@@ -135,8 +138,12 @@ impl Operation for Doctor {
     fn run(self, context: &OperationContext) -> OpResult<CheckResult> {
         context.check_sees_all()?;
         context.report(|| {
-            let mut checked =
-                CheckResult { items: Vec::new(), counts: CheckCounts::default(), rebuilt: None };
+            let mut checked = CheckResult {
+                items: Vec::new(),
+                counts: CheckCounts::default(),
+                rebuilt: None,
+                kept_in: context.kept_in(),
+            };
             match &context.files {
                 Some(files) => {
                     if self.rebuild {

@@ -59,6 +59,8 @@ pub struct OpFault {
     away: bool,
     /// What was named and is not there, or not for this caller.
     missing: Option<Missing>,
+    /// True when a session was named, all were looked through, and none fits.
+    unknown_session: bool,
 }
 
 /// Something that was named and is not there. An interface says how to list what is.
@@ -90,7 +92,14 @@ pub type OpResult<T = ()> = Result<T, OpFault>;
 impl OpFault {
     /// A failure of a kind.
     pub fn new(exit: FaultKind, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), closed: false, away: false, missing: None }
+        Self {
+            exit,
+            message: message.into(),
+            closed: false,
+            away: false,
+            missing: None,
+            unknown_session: false,
+        }
     }
 
     /// Something that was named and is not there, or not for this caller.
@@ -179,6 +188,11 @@ impl OpFault {
         &self.message
     }
 
+    /// True when a session was named, all were looked through, and none fits.
+    pub fn is_about_unknown_session(&self) -> bool {
+        self.unknown_session
+    }
+
     /// True when what was to be changed is closed.
     pub fn is_closed(&self) -> bool {
         self.closed
@@ -191,6 +205,8 @@ impl OpFault {
 
     /// Adds what else is to be known.
     pub fn and(mut self, more: String) -> Self {
+        // It is said once, however many pass the failure on.
+        self.unknown_session = false;
         let gap = if self.message.ends_with('?') { " " } else { "; " };
         self.message = format!("{}{gap}{more}", self.message);
         self
@@ -243,6 +259,7 @@ impl From<Engine> for OpFault {
             Engine::Io(io) => io.into(),
             error => Self {
                 closed: matches!(error, Engine::Refused(EntryRefusal::Closed { .. })),
+                unknown_session: matches!(error, Engine::Unknown { what: "session", .. }),
                 ..Self::new(error.kind().into(), error.to_string())
             },
         }
@@ -291,7 +308,8 @@ impl From<Store> for OpFault {
             error,
             Store::Io { .. } | Store::Table(_) | Store::Shelf(_) | Store::Poisoned | Store::Away { .. }
         );
-        Self { away, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
+        let unknown_session = matches!(error, Store::NoSession(_));
+        Self { away, unknown_session, ..Self::new(kind_of_store(&error).into(), error.to_string()) }
     }
 }
 

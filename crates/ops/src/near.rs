@@ -29,7 +29,8 @@ impl OperationContext {
     fn near_session(&self, given: &str) -> OpResult<Option<String>> {
         let first: String = given.chars().take(1).collect();
         for prefix in [Some(first), None] {
-            let rows = self.visible_sessions(SessionQuery { prefix, ..SessionQuery::default() }, MOST)?;
+            let rows =
+                self.visible_sessions(SessionQuery { prefix, ..SessionQuery::default() }, MOST, |_| true)?;
             if let Some(near) = nearest_id(given, rows.iter().map(|row| row.meta.uuid.as_str())) {
                 return Ok(Some(near));
             }
@@ -40,7 +41,7 @@ impl OperationContext {
     /// A beginning that several sessions have, with those that changed last.
     pub(crate) fn several_sessions(&self, given: &SessionId) -> OpFault {
         let query = SessionQuery { prefix: Some(given.to_string()), ..SessionQuery::default() };
-        match self.visible_sessions(query, MOST) {
+        match self.visible_sessions(query, MOST, |_| true) {
             Ok(rows) => OpFault::not_found(several(given.as_str(), rows, &self.engine.now())),
             Err(fault) => fault,
         }

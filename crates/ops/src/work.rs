@@ -5,7 +5,7 @@
 pub mod folder;
 
 use crate::playbook::right;
-use crate::session::{hostname, meter};
+use crate::session::{AGENT, hostname, meter};
 use crate::thread::spawn_settings;
 use crate::{FaultKind, OpFault, OpResult, OperationContext};
 use komado_agent::builtin::{Builtin, BuiltinConfig, beginning};
@@ -213,6 +213,8 @@ impl Runner {
         config.meter = meter.name().to_owned();
         (self.counting)(meter);
         config.compression_threshold = Some(context.config.compression_threshold);
+        config.agent = Some(AGENT.to_owned());
+        config.project = folder.to_str().map(str::to_owned);
         let named = task.playbook.as_ref().or(context.config.agent.playbook.as_ref());
         Ok(Ready {
             config,

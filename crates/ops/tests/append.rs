@@ -33,6 +33,8 @@ fn config() -> Config {
         cwd: &folder.join("no-such-folder"),
         home: None,
         xdg: None,
+        data: None,
+        has_contexts: &|_| false,
         in_folder: InFolder::Ignored,
         has_consent: &|_, _| false,
     })

@@ -6,6 +6,7 @@
 //! its server was started, and only the server knows ([`crate::probe`]).
 
 use crate::listed;
+use komado_core::journal::Usage;
 use komado_core::raw::RawObject;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,6 +66,59 @@ pub struct Price {
     /// What is sent and put into the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What these tokens cost, in US dollars. Where the provider's cache has no price of its own, its tokens cost what others do.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn of(&self, usage: &Usage) -> f64 {
+        let million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
+        million(usage.input_tokens, self.input)
+            + million(usage.output_tokens, self.output)
+            + million(usage.cache_read_tokens, self.cache_read.unwrap_or(self.input))
+            + million(usage.cache_creation_tokens, self.cache_write.unwrap_or(self.input))
+    }
+}
+
+/// The day on which the compiled-in prices were taken (`registry/NOTICE`).
+pub const PRICES_OF: &str = "2026-11-15";
+
+/// Prices of models, with the day they are of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PriceTable {
+    /// The rows.
+    pub registry: Registry,
+    /// The day of the user's own rows.
+    pub own_of: Option<String>,
+}
+
+/// A price of a session's model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionPrice {
+    /// The price.
+    pub price: Price,
+    /// The day it is of.
+    pub of: String,
+}
+
+impl PriceTable {
+    /// The price of a provider's model. A provider that serves models on the user's own machine asks for none, whatever the
+    /// maker of such a model asks for; that is no price.
+    pub fn price(&self, provider: Option<&str>, model: &str) -> Option<SessionPrice> {
+        let exact = provider.and_then(|provider| self.registry.get(provider, model));
+        let is_local = provider.and_then(crate::provider::row).is_some_and(|row| row.is_local);
+        let found = exact.or_else(|| self.registry.find(model).filter(|_| !is_local))?;
+        let of = match found.source {
+            RegistrySource::Builtin => PRICES_OF.to_owned(),
+            RegistrySource::File => self.own_of.clone()?,
+        };
+        Some(SessionPrice { price: found.price?, of })
+    }
+
+    /// The day of the prices that are built in.
+    pub fn date(&self) -> String {
+        PRICES_OF.to_owned()
+    }
 }
 
 /// Where a row comes from.

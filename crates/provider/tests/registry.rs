@@ -1,5 +1,6 @@
 //! The models that are compiled in, how a name finds its row, and what is refused.
-use komado_provider::registry::{BadRegistry, Registry, RegistrySource};
+use komado_core::journal::Usage;
+use komado_provider::registry::{BadRegistry, PRICES_OF, PriceTable, Registry, RegistrySource};
 
 fn found(name: &str) -> Option<(String, String)> {
     Registry::builtin().find(name).map(|model| (model.provider.clone(), model.id.clone()))
@@ -28,6 +29,36 @@ fn the_rows_that_are_compiled_in_are_sound_and_sorted() {
     let notice = include_str!("../src/registry/NOTICE");
     for holder in ["spin.dev", "Vladimir Klimontovich", "Berri AI", "Permission is hereby granted"] {
         assert!(notice.contains(holder), "{holder}");
+    }
+    assert!(
+        notice.contains(&format!("Taken on {PRICES_OF}")),
+        "the day of the prices is the day they were taken"
+    );
+}
+
+#[test]
+fn tokens_cost_what_their_kind_costs_and_a_model_without_a_price_costs_nothing_that_is_known() {
+    let usage = Usage {
+        input_tokens: 1_000_000,
+        output_tokens: 100_000,
+        cache_read_tokens: 2_000_000,
+        cache_creation_tokens: 10_000,
+    };
+    let own = r#"{"id":"tiny","provider":"own","context":1000,"price":{"input":2.0,"output":4.0}}
+{"id":"free","provider":"own","context":1000,"price":{"input":0.0,"output":0.0}}
+{"id":"unpriced","provider":"own","context":1000}"#;
+    let registry = Registry::builtin().under(Registry::read(own).unwrap());
+    let prices = PriceTable { registry, own_of: Some("2027-01-02".into()) };
+    let tiny = prices.price(Some("own"), "tiny").unwrap();
+    assert_eq!((tiny.price.of(&usage), tiny.of.as_str()), (2.0 + 0.4 + 4.0 + 0.02, "2027-01-02"));
+    assert_eq!(prices.price(Some("own"), "free").unwrap().price.of(&usage), 0.0);
+    let five = prices.price(Some("openai"), "gpt-5").unwrap();
+    assert_eq!((five.price.of(&usage), five.of.as_str()), (1.25 + 1.0 + 0.25 + 0.0125, PRICES_OF));
+    assert_eq!(prices.price(None, "gpt-5"), Some(five));
+    for (provider, model) in
+        [("own", "unpriced"), ("own", "never-heard-of"), ("ollama", "gpt-5"), ("ollama", "llama3")]
+    {
+        assert_eq!(prices.price(Some(provider), model), None, "{provider} {model}");
     }
 }
 

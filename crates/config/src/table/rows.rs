@@ -76,7 +76,7 @@ pub static SETTINGS: &[Setting] = rows! {
     // A conversation: where it is kept, how its window is kept, and what child threads get.
     /// Whether contexts are kept on disk.
     "context_storage.enabled" = "true" => SettingKind::Bool, seed_env: &["CONTEXT_STORAGE_ENABLED"];
-    /// The folder that holds the contexts, relative to the working folder.
+    /// The folder that holds the contexts, relative to the working folder. Left out: contexts in the working folder where it is there and yours, otherwise komado/contexts in your data folder ($XDG_DATA_HOME, else ~/.local/share).
     "context_storage.base_dir" = "contexts" => SettingKind::Path, short: Some("base_dir");
     /// The share of the window at which compression starts.
     "context_storage.compression_threshold" = "0.7" => SettingKind::Ratio, seed_env: &["COMPRESSION_THRESHOLD"], is_harmless: true;

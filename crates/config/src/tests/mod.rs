@@ -29,6 +29,9 @@ struct World {
     flags: Vec<(String, String)>,
     config: Option<PathBuf>,
     xdg: Option<PathBuf>,
+    data: Option<PathBuf>,
+    /// Whether `contexts` of the working folder may be used.
+    contexts: bool,
     home: Option<PathBuf>,
     in_folder: InFolder,
     /// Whether the user consented to whatever is asked about.
@@ -45,6 +48,8 @@ impl World {
             flags: Vec::new(),
             config: None,
             xdg: None,
+            data: None,
+            contexts: false,
             home,
             in_folder: InFolder::Used,
             consents: true,
@@ -92,6 +97,8 @@ impl World {
             cwd: &self.path("work"),
             home: self.home.as_deref(),
             xdg: self.xdg.as_deref(),
+            data: self.data.as_deref(),
+            has_contexts: &|_| self.contexts,
             in_folder: self.in_folder,
             has_consent: &|_, _| self.consents,
         })

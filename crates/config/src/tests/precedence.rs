@@ -1,6 +1,8 @@
 //! Who wins when several places speak?
 
 use super::{World, line, row};
+use crate::BaseDirFrom;
+use std::path::PathBuf;
 
 const KEY: &str = "context_storage.cleanup_days";
 
@@ -9,7 +11,7 @@ fn without_any_setting_the_defaults_hold() {
     let world = World::new();
     let config = world.load();
     assert!(config.enabled);
-    assert_eq!(config.base_dir, world.path("work/contexts"));
+    assert_eq!(config.base_dir, world.path("home/.local/share/komado/contexts"));
     assert_eq!(config.compression_threshold, 0.7);
     assert_eq!((config.keep_recent_messages, config.min_messages_to_summarize), (5, 10));
     assert_eq!(config.cleanup_days, 30);
@@ -27,6 +29,34 @@ fn without_any_setting_the_defaults_hold() {
     assert!(config.notes.is_empty());
     assert_eq!(line(&config, KEY), "30 (default)");
     assert_eq!(line(&config, "llm.openai.context_length"), "(unset) (default)");
+}
+
+#[test]
+fn the_folder_of_the_contexts_is_the_data_folder_unless_the_working_folder_has_one_or_one_is_named() {
+    let mut world = World::new();
+    let found = |world: &World| {
+        let config = world.load();
+        let row = row(&config, "context_storage.base_dir");
+        assert_eq!(row.value, config.base_dir.display().to_string());
+        (config.base_dir, config.base_dir_from, row.origin)
+    };
+    let data = |path: PathBuf| (path, BaseDirFrom::DataFolder, "default: your data folder".to_owned());
+    assert_eq!(found(&world), data(world.path("home/.local/share/komado/contexts")));
+    world.data = Some(world.path("data"));
+    assert_eq!(found(&world), data(world.path("data/komado/contexts")));
+    world.data = Some("data".into());
+    assert_eq!(found(&world), data(world.path("home/.local/share/komado/contexts")), "no absolute path");
+    world.contexts = true;
+    let own = "default: ./contexts, which is yours".to_owned();
+    assert_eq!(found(&world), (world.path("work/contexts"), BaseDirFrom::WorkingFolder, own));
+    world.contexts = false;
+    world.home = None;
+    let (_, from, origin) = found(&world);
+    assert_eq!(from, BaseDirFrom::Nowhere);
+    assert!(origin.contains("HOME") && origin.contains("XDG_DATA_HOME"), "{origin}");
+    let named = world.flag("--base-dir", "here");
+    let flag = "--base-dir".to_owned();
+    assert_eq!(found(&named), (named.path("work/here"), BaseDirFrom::Setting, flag));
 }
 
 #[test]

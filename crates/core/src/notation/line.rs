@@ -174,7 +174,7 @@ pub(super) fn is_bare(name: &str) -> bool {
 }
 
 /// True for what a terminal or an editor would act on instead of showing it.
-pub(super) fn is_wild(c: char) -> bool {
+pub(crate) fn is_wild(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -299,6 +299,22 @@ fn columns_of(c: char) -> usize {
 /// Columns a text takes in a terminal.
 pub fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
+}
+
+/// At most so many columns of a text, whole characters; a text that was cut ends with `…`.
+pub fn clipped(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    if most == 0 {
+        return String::new();
+    }
+    let mut taken = 1;
+    let fits = text.chars().take_while(|c| {
+        taken += columns_of(*c);
+        taken <= most
+    });
+    fits.chain(['…']).collect()
 }
 
 /// The characters of a body as they are drawn, without quotes.

@@ -14,6 +14,7 @@ use crate::exchange::request::uncertain;
 use crate::place::{PlacedTranscript, Placement, place};
 use crate::thread::Thread;
 use komado_core::admit::EntryRefusal;
+use komado_core::harness::agent_named;
 use komado_core::message::Message;
 use komado_core::session::{Counters, MetaConfig};
 use komado_core::{Seq, SessionId, ThreadId};
@@ -140,6 +141,8 @@ fn make(
             context_length: u32::try_from(asking.window).ok().filter(|window| *window > 0),
             meter: (manner.meter)(&asking.model).name().to_owned(),
             alias: placed.alias.clone(),
+            agent: arrival.caller.agent.as_deref().and_then(agent_named),
+            project: arrival.project(),
             ..MetaConfig::default()
         };
         relay.engine.create(&(manner.meta)(&placed.session, &arrival.caller, config))?;

@@ -188,8 +188,9 @@ fn counters_are_told_after_a_models_reply_a_tools_answer_and_an_edit() {
         let id = room.session("s");
         let mut root = room.root(&id);
         let counters = || {
-            let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } =
-                room.engine.session(&id).unwrap().counters;
+            let Counters {
+                llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c, ..
+            } = room.engine.session(&id).unwrap().counters;
             [l, t, n, c]
         };
         root.say(user("hello")).unwrap();

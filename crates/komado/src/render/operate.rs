@@ -1,5 +1,6 @@
 //! What operators look at: models and what was learned about them, settings, keys, checks of the store, replays.
 
+use super::sessions::at_home;
 use super::{Render, RenderList, columns, each, or_dash, seconds};
 use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
@@ -215,7 +216,8 @@ impl Render for CheckResult {
         self.items.iter().flat_map(lines).try_for_each(|line| paper.line(line))?;
         let counts = &self.counts;
         let (sessions, findings) = (count(counts.sessions, "session"), count(counts.findings, "finding"));
-        say(format!("{sessions} checked, {findings}, {} cannot be read", counts.unreadable));
+        let place = self.kept_in.as_ref().map(|place| format!(" in {}", at_home(place))).unwrap_or_default();
+        say(format!("{sessions} checked{place}, {findings}, {} cannot be read", counts.unreadable));
         if counts.jobs + counts.unreadable_jobs > 0 {
             let (jobs, stale) = (count(counts.jobs, "job"), counts.stale_jobs);
             say(format!("{jobs} in the queue, {stale} stale, {} cannot be read", counts.unreadable_jobs));

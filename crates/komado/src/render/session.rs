@@ -5,7 +5,7 @@ use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
 use komado_engine::user::{Habits, NameCount, UserSummary};
 use komado_ops::page::ResultPage;
-use komado_ops::session::{CleanedSessions, Imported, NewSession, SessionRow, StateChange, Stats};
+use komado_ops::session::{CleanedSessions, Imported, NewSession, StateChange, Stats};
 use komado_ops::user::{StandingSession, UserMessage};
 use komado_ops::{FaultKind, OpFault, OpResult};
 
@@ -24,36 +24,6 @@ impl Render for NewSession {
         say(format!("next: komado append {} \"…\"", self.session));
         Ok(())
     }
-}
-
-impl RenderList for SessionRow {
-    fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
-        if page.items.is_empty() {
-            return paper.fit("no sessions");
-        }
-        let heading = ["session", "status", "user", "task", "model", "calls", "tools", "tokens", "created"];
-        columns(paper, heading, &[5, 6, 7], page.items.iter().map(row))?;
-        for one in &page.items {
-            one.unfinished.iter().for_each(|why| say(format!("komado: session {}: {why}", one.id)));
-        }
-        Ok(())
-    }
-}
-
-fn row(session: &SessionRow) -> [String; 9] {
-    let (meta, counters) = (&session.meta, &session.counters);
-    let task = Some(&meta.task_key).filter(|key| key.task_source != "local");
-    [
-        session.id.clone(),
-        session.status.name().into(),
-        or_dash(meta.user.as_ref()),
-        or_dash(task),
-        or_dash(meta.config.model.as_ref()),
-        number(counters.llm_call_count),
-        number(counters.tool_call_count),
-        number(counters.total_tokens),
-        seconds(&meta.created_at),
-    ]
 }
 
 impl Render for Imported {

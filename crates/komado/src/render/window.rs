@@ -1,9 +1,11 @@
 //! The window as people see it: a gauge and what fills it, edits that were made, and what two moments differ in.
 
+use super::sessions::{at_home, dollars, rounded};
 use super::{Render, address, each};
 use crate::cli_output::{CliOutput, Style, count, number, say};
 use komado_core::Span;
 use komado_core::budget::BudgetRule;
+use komado_core::notation::tamed;
 use komado_engine::fit::Resliced;
 use komado_ops::OpResult;
 use komado_ops::thread::WindowShare;
@@ -13,6 +15,7 @@ impl Render for ContextUse {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let name = format!("{}/{}@{}", self.session, self.thread, self.seq);
         paper.line(format!("{}  {}", paper.ink(Style::Bold, &name), self.status))?;
+        about(self).iter().try_for_each(|line| paper.fit(line))?;
         let cells = paper.width.saturating_sub(40).clamp(10, 60);
         paper.line(gauge(paper, &self.parts, self.window, cells))?;
         for line in legend(paper, &self.parts) {
@@ -67,6 +70,24 @@ impl Render for Condensed {
             Self::Written(SummaryWritten { fitted, .. }) => fitted.text(paper),
         }
     }
+}
+
+/// What the session is about, who talks in it, and what it cost.
+fn about(used: &ContextUse) -> Vec<String> {
+    let mut lines: Vec<String> = used.title.iter().map(|title| format!("  {}", tamed(title))).collect();
+    let mut parts: Vec<String> = used.agent.iter().map(|agent| tamed(agent)).collect();
+    parts.extend(used.project.iter().map(|path| tamed(&at_home(path))));
+    parts.extend(used.model.iter().map(|model| tamed(model)));
+    match &used.cost {
+        Some(cost) => parts.push(format!("{} (prices of {})", dollars(cost.usd), cost.prices_of)),
+        None if used.total_tokens > 0 => parts.push("price not known".to_owned()),
+        None => {}
+    }
+    if used.saved_tokens > 0 {
+        parts.push(format!("edits saved {} tokens", rounded(used.saved_tokens)));
+    }
+    lines.extend((!parts.is_empty()).then(|| format!("  {}", parts.join(" · "))));
+    lines
 }
 
 /// Slices that were cut anew, in one line.

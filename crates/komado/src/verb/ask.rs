@@ -7,6 +7,7 @@ use super::chat::resume::latest;
 use super::write::read_stdin;
 use crate::app::App;
 use crate::cli_output::{CliOutput, Style, number, say};
+use crate::render::sessions::at_home;
 use crate::render::window::{edit_line, slices_line};
 use crate::signals::{Interrupt, InterruptGuard};
 use komado_core::Address;
@@ -31,7 +32,7 @@ pub(crate) struct AskArgs {
     /// The session, or SESSION/THREAD (a new one when left out), and the question; `-` or a pipe for standard input
     #[arg(num_args = 0.., value_names = ["SESSION", "QUESTION"])]
     words: Vec<String>,
-    /// Go on with the conversation that changed last; then there is no SESSION
+    /// Go on with the latest conversation of this folder; then there is no SESSION
     #[arg(short = 'c', long = "continue", conflicts_with = "again")]
     go_on: bool,
     /// Ask again without a new message, after a failure or after tool results
@@ -46,9 +47,13 @@ pub(crate) struct AskArgs {
 pub(crate) fn ask(app: &mut App, args: AskArgs) -> OpResult {
     let (address, question) = read(app, &args)?;
     let (session, thread) = address.map(|address| (address.session, address.thread)).unzip();
-    let begun: fn(&ResolvedAddress) = match session {
-        None => |found| say(format!("session: {}", komado_ops::change::name(found))),
-        Some(_) => |_| (),
+    let is_new = session.is_none();
+    let place = app.kept_in().filter(|_| is_new);
+    let begun = move |found: &ResolvedAddress| {
+        if is_new {
+            say(format!("session: {}", komado_ops::change::name(found)));
+            place.iter().for_each(|place| say(format!("folder: {}", at_home(place))));
+        }
     };
     let request = AskModel {
         session: session.map(|session| session.to_string()),
@@ -354,13 +359,17 @@ pub(crate) struct StoppablePrinter<'a> {
     interrupt: &'a Interrupt,
     watch: Option<InterruptGuard<'a>>,
     /// Says where it is, as it begins.
-    begun: fn(&ResolvedAddress),
+    begun: Box<dyn Fn(&ResolvedAddress) + 'a>,
 }
 
 impl<'a> StoppablePrinter<'a> {
     /// `answer`, which `interrupt` stops.
-    pub(crate) fn new(answer: AnswerPrinter, interrupt: &'a Interrupt, begun: fn(&ResolvedAddress)) -> Self {
-        Self { answer, printed: Ok(()), interrupt, watch: None, begun }
+    pub(crate) fn new(
+        answer: AnswerPrinter,
+        interrupt: &'a Interrupt,
+        begun: impl Fn(&ResolvedAddress) + 'a,
+    ) -> Self {
+        Self { answer, printed: Ok(()), interrupt, watch: None, begun: Box::new(begun) }
     }
 }
 

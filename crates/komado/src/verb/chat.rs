@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::cli_output::{Style, count, say};
 use crate::pager::PagerOption;
 use crate::render::Render;
+use crate::render::sessions::at_home;
 use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
 use input::{ChatInput, TypedLine};
@@ -40,7 +41,7 @@ pub(crate) struct ChatArgs {
     /// The session, or SESSION/THREAD; a new one when left out
     #[arg(conflicts_with = "go_on")]
     address: Option<Address>,
-    /// Go on with the conversation that changed last
+    /// Go on with the latest conversation of this folder
     #[arg(short = 'c', long = "continue")]
     go_on: bool,
     #[command(flatten)]
@@ -64,6 +65,9 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
     match is_new {
         true => talk.greet(),
         false => talk.take_up(app)?,
+    }
+    if is_new {
+        app.kept_in().iter().for_each(|place| say(format!("sessions are in {}", at_home(place))));
     }
     if input.is_terminal() {
         say("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends");

@@ -3,7 +3,7 @@
 //! A journal is read by pages and a view item by item, so that a long one is never held.
 
 use crate::app::App;
-use crate::cli_output::{CliOutput, Style, count, number, say};
+use crate::cli_output::{Style, count, number, say};
 use crate::pager::PagerOption;
 use crate::render;
 use crate::render::transcript::{LocalTimes, TranscriptPrinter};

@@ -4,6 +4,7 @@
 
 use crate::app::{App, is_kept};
 use crate::process;
+use crate::render::sessions::at_home;
 use crate::server::access::ClientAccess;
 use crate::server::gateway::{self, Gateway, GatewayUpstream};
 use crate::server::limits::SEATS;
@@ -108,6 +109,7 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> OpResult {
             "upstreams": upstreams.iter().map(row).collect::<Vec<_>>(),
             "found": gateway.upstreams.found,
             "on_fault": gateway.on_fault.name(),
+            "sessions": app.kept_in(),
         }))?;
         return app.paper.flush();
     }
@@ -127,6 +129,9 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> OpResult {
             false => format!("in front of {name}: {place} ({spoken}), {key}"),
         };
         app.paper.line(line)?;
+    }
+    if let Some(place) = app.kept_in() {
+        app.paper.line(format!("sessions in {}", at_home(&place)))?;
     }
     app.paper.line("")?;
     for (name, value) in env {

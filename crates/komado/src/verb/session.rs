@@ -9,7 +9,7 @@ use komado_core::session::State;
 use komado_ops::address::{AtMoment, AtSession};
 use komado_ops::choice::one_of;
 use komado_ops::migrate::{Migrate, MigrateBegun, MigrateMode, Migrated, MigratedFigures, Summary};
-use komado_ops::session::{Export, ExportFormat, Exported, Import, ListSessions};
+use komado_ops::session::{Export, ExportFormat, Exported, Import, ListSessions, SessionOrder};
 use komado_ops::stream::{StreamBytes, StreamSink};
 use komado_ops::thread::ListThreads;
 use komado_ops::{FaultKind, OpFault, OpResult};
@@ -27,9 +27,18 @@ pub(crate) struct SessionsArgs {
     /// Only this user's
     #[arg(long)]
     pub(crate) user: Option<String>,
-    /// At most so many, the newest
-    #[arg(short = 'n', long, default_value_t = 50)]
+    /// Only those of this agent, such as claude-code
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only those of this project folder and of folders in it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// At most so many: those that were used last (with --json: the newest)
+    #[arg(short = 'n', long, default_value_t = 50, conflicts_with = "all")]
     pub(crate) limit: u32,
+    /// All of them
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> OpResult {
@@ -37,9 +46,22 @@ pub(crate) fn sessions(app: &mut App, args: SessionsArgs) -> OpResult {
         let at = AtSession { session: Some(address.session.to_string()) };
         return app.show(ListThreads { at });
     }
-    let SessionsArgs { status, user, limit, .. } = args;
-    let (limit, newest) = (Some(limit), Some(true));
-    app.show(ListSessions { status, user, limit, newest, ..ListSessions::default() })
+    let SessionsArgs { status, user, agent, project, limit, all, .. } = args;
+    // Of a folder that is gone there may still be sessions.
+    let project =
+        project.map(|path| path.canonicalize().or_else(|_| std::path::absolute(&path))).transpose()?;
+    let project = project.as_deref().map(text_of);
+    let order = if app.paper.json { SessionOrder::Made } else { SessionOrder::Activity };
+    app.show(ListSessions {
+        status,
+        user,
+        agent,
+        project,
+        limit: Some(if all { u32::MAX } else { limit }),
+        newest: Some(true),
+        order: Some(order),
+        ..ListSessions::default()
+    })
 }
 
 #[derive(clap::Args, Debug)]

@@ -3,7 +3,7 @@
 //! What is shown may have been written by another person: it is shown on lines of its own, without its secrets, and without anything
 //! that a terminal would act on.
 
-use crate::app::{App, GlobalOptions, working_folder};
+use crate::app::{App, CONTEXTS, GlobalOptions, working_folder};
 use crate::cli_output::{count, number, say, table, text_of};
 use crate::trust::{self, ConsentAbout, Consents, FolderTrust, TrustError, shown};
 use komado_config::{Config, InFolder, Sources, Unconsented, WrittenSetting};
@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// The settings file of a folder.
 const SETTINGS: &str = "komado.yaml";
-/// The folder of sessions of a folder.
-const SESSIONS: &str = "contexts";
 /// How many entries of a folder are listed.
 const LISTED: usize = 20;
 /// How many harmless settings of a file are listed before those that need consent.
@@ -53,7 +51,7 @@ pub(crate) fn trust(app: &mut App, args: TrustArgs) -> OpResult {
     if !found {
         return Err(OpFault::new(
             FaultKind::NotFound,
-            format!("there is neither {SETTINGS} nor {SESSIONS} at {}", shown(&path)),
+            format!("there is neither {SETTINGS} nor {CONTEXTS} at {}", shown(&path)),
         ));
     }
     if let Some(path) = settings.filter(|path| path.symlink_metadata().is_ok()) {
@@ -78,14 +76,14 @@ fn meant(path: &Path) -> OpResult<[Option<PathBuf>; 2]> {
     let is_whole = absolute.join(SETTINGS).symlink_metadata().is_ok();
     match name {
         Some(SETTINGS) => Ok([inside(SETTINGS), None]),
-        Some(SESSIONS) if !is_whole => Ok([None, inside(SESSIONS)]),
+        Some(CONTEXTS) if !is_whole => Ok([None, inside(CONTEXTS)]),
         _ if absolute.is_file() => Err(OpFault::usage(format!(
             "{} needs no consent: only a file called {SETTINGS} is found by itself; name this one with --config FILE",
             shown(path)
         ))),
         _ => {
             let folder = real(&absolute);
-            Ok([Some(folder.join(SETTINGS)), Some(folder.join(SESSIONS))])
+            Ok([Some(folder.join(SETTINGS)), Some(folder.join(CONTEXTS))])
         }
     }
 }
@@ -144,6 +142,8 @@ fn asking(path: &Path) -> OpResult<Option<Box<Unconsented>>> {
         cwd: path.parent().unwrap_or(path),
         home: home.as_deref(),
         xdg: xdg.as_deref(),
+        data: None,
+        has_contexts: &|_| false,
         in_folder: InFolder::Told,
         // Asked anew, so that what was consented to before is shown, too.
         has_consent: &|_, _| false,
@@ -298,7 +298,7 @@ pub(crate) fn keep_settings(file: &Unconsented, consents: &Consents) -> OpResult
 }
 
 /// Keeps the consent to a folder of sessions.
-pub(crate) fn keep_sessions(path: &Path, consents: &Consents) -> OpResult {
+fn keep_sessions(path: &Path, consents: &Consents) -> OpResult {
     trust::trust(path, consents).map_err(|why| {
         let why = match why {
             TrustError::Mark(why) => return trust::unmarked(path, &why),
@@ -329,13 +329,6 @@ pub(crate) fn ask_about(file: &Unconsented) -> OpResult<bool> {
     ask(
         "komado: these settings were found in this folder. Use them, now and as long as they stay as they are? [y/N] ",
     )
-}
-
-/// Shows a folder of sessions and asks whether it may be used.
-pub(crate) fn ask_about_sessions(path: &Path) -> OpResult<bool> {
-    say(shown(path));
-    held(path).into_iter().for_each(|line| say(format!("  {line}")));
-    ask("komado: this folder of sessions was not made by you with komado. Use it from now on? [y/N] ")
 }
 
 /// Asks at the terminal. What is typed after the line is left for the next reader.

@@ -32,7 +32,13 @@ impl Place {
         self.home.path()
     }
 
+    /// Where sessions are kept: in the user's data folder.
     pub(crate) fn base(&self) -> PathBuf {
+        self.home().join(".local/share/komado/contexts")
+    }
+
+    /// A folder of sessions in the working folder, which may have come with it.
+    pub(crate) fn contexts(&self) -> PathBuf {
         self.path().join("contexts")
     }
 

@@ -125,6 +125,8 @@ fn what_a_task_could_not_begin_with_is_refused_when_it_is_added() {
     let shop = shop();
     shop.set_sandbox("required");
     let path = shop.place.path();
+    // The sessions are in the working folder where it has a folder for them.
+    fs::create_dir(shop.place.contexts()).unwrap();
     fs::write(path.join("bad.json"), r#"{"name":"p","nodes":[{"id":"a","type":"llm","next":"gone"}]}"#)
         .unwrap();
     let said = shop.refused(&["task", "add", "a", "--playbook", "bad.json"], 6);

@@ -103,7 +103,8 @@ impl Operation for New {
             check_persona(context, persona)?;
         }
         let system = self.system.take();
-        let meta = self.meta(context, &id)?;
+        let mut meta = self.meta(context, &id)?;
+        meta.config = of_caller(context, meta.config);
         create(context, &meta, Setup { system, ..Setup::default() })?;
         Ok(NewSession {
             session: id.to_string(),
@@ -201,13 +202,23 @@ impl New {
             compression_threshold: Some(context.config.compression_threshold),
             persona: self.persona,
             stelis_config: self.stelis.map(|given| given.0),
-            alias: None,
+            ..MetaConfig::default()
         };
         let usual = meta(context, id, config);
         let task_key = self.task.as_deref().map(TaskKey::parse).transpose().map_err(OpFault::usage)?;
         let (task_key, user) = (task_key.unwrap_or(usual.task_key), self.user.or(usual.user));
         Ok(Meta { task_key, user, queued: self.queued, ..usual })
     }
+}
+
+/// The program that talks in sessions which are made here.
+pub(crate) const AGENT: &str = "komado";
+
+/// A session's config with what is known of its caller: for one who works in a folder of this machine, that folder is the project.
+pub(crate) fn of_caller(context: &OperationContext, config: MetaConfig) -> MetaConfig {
+    let Some(folder) = context.working_folder() else { return config };
+    let project = folder.to_str().map(str::to_owned);
+    MetaConfig { agent: Some(AGENT.to_owned()), project, ..config }
 }
 
 /// What the session `id` is made with: no task, the user of the settings, and not queued.

@@ -3,7 +3,7 @@
 use super::standing::{PAUSED, TaskStanding, TaskState, job_of};
 use super::{by_people, check_may_change};
 use crate::playbook::{most_depth, right};
-use crate::session::{hostname, meter};
+use crate::session::{AGENT, hostname, meter};
 use crate::work::{folder, open_tracker};
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_agent::handler;
@@ -323,7 +323,7 @@ pub(super) fn make(context: &OperationContext, task: &TaskStanding) -> OpResult 
     let models = &context.config.models;
     let model = models.of(&models.provider).and_then(|of| of.model.clone());
     let meter = meter(context, None, model.as_deref())?.name().to_owned();
-    let config = MetaConfig { meter, ..MetaConfig::default() };
+    let config = MetaConfig { meter, agent: Some(AGENT.to_owned()), ..MetaConfig::default() };
     handler::make(&context.engine, &task.session, &about, config, hostname(), true)?;
     Ok(())
 }

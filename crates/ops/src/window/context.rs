@@ -1,12 +1,14 @@
 //! Context: the window, and what fills it.
 
 use crate::address::AtMoment;
+use crate::session::{SessionCost, cost};
 use crate::thread::WindowShare;
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::amount::count;
 use komado_core::budget::BudgetRule;
 use komado_core::journal::Entry;
 use komado_core::notation::grouped;
+use komado_core::session::Counters;
 use komado_core::view::ViewWeight;
 use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
@@ -39,6 +41,18 @@ pub struct ContextUse {
     pub seq: Seq,
     /// The state of the session.
     pub status: &'static str,
+    /// The first line that the user wrote in the session.
+    pub title: Option<String>,
+    /// The program that talks in it.
+    pub agent: Option<String>,
+    /// The folder that program works in.
+    pub project: Option<String>,
+    /// Tokens that all calls of the session took.
+    pub total_tokens: u64,
+    /// Tokens by which edits made its windows smaller.
+    pub saved_tokens: u64,
+    /// What its tokens cost; null where no price is known for its model, and where only their sum is known.
+    pub cost: Option<SessionCost>,
     /// The model.
     pub model: Option<String>,
     /// How tokens are counted.
@@ -109,6 +123,8 @@ impl Operation for ReadContext {
             Some(seq) => thread.view_at(seq)?,
             None => thread.view().clone(),
         };
+        let cost = cost(&context.config.models.prices()?, &session);
+        let Counters { total_tokens, saved_tokens, .. } = session.counters;
         let config = session.meta.config;
         let given = self.window.or(config.context_length);
         let share = view.share_in(thread.source()).map_err(komado_engine::Error::from)?;
@@ -127,6 +143,12 @@ impl Operation for ReadContext {
             thread: found.thread.to_string(),
             seq: view.last(),
             status: session.status.name(),
+            title: context.engine.title(&found.session),
+            agent: config.agent,
+            project: config.project,
+            total_tokens,
+            saved_tokens,
+            cost,
             model: config.model,
             meter: config.meter,
             window,

@@ -338,11 +338,17 @@ fn is_unsettled(row: &Session) -> bool {
 }
 
 fn told(s: &Session) -> String {
-    let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c } =
+    let Counters { llm_call_count: l, tool_call_count: t, total_tokens: n, compression_count: c, .. } =
+        s.counters;
+    let Counters { input_tokens, cached_tokens, cache_write_tokens, output_tokens, saved_tokens, .. } =
         s.counters;
     let counts = [(l, "model call"), (t, "tool call"), (n, "token"), (c, "edit")];
     let counts = counts.map(|(n, one)| amount::count(n, one)).join(", ");
-    format!("{}, {counts}", s.status.name())
+    format!(
+        "{}, {counts} ({input_tokens} input, {cached_tokens} cached, {cache_write_tokens} cache writes, \
+         {output_tokens} output; edits saved {saved_tokens})",
+        s.status.name()
+    )
 }
 
 fn close_session(session: &mut Session, record: komado_core::journal::Record) {

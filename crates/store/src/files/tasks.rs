@@ -44,7 +44,14 @@ CREATE TABLE IF NOT EXISTS tasks (
     window_from TEXT,
     persona TEXT,
     stelis_config TEXT,
-    alias TEXT
+    alias TEXT,
+    agent TEXT,
+    project TEXT,
+    input_tokens INTEGER DEFAULT 0,
+    cached_tokens INTEGER DEFAULT 0,
+    cache_write_tokens INTEGER DEFAULT 0,
+    output_tokens INTEGER DEFAULT 0,
+    saved_tokens INTEGER DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
 CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
@@ -55,12 +62,28 @@ CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
 const VERSION: u32 = 1;
 
 /// Columns that a table from before them does not have; an older program passes them over.
-const LATER: [&str; 4] = ["window_from", "persona", "stelis_config", "alias"];
+const LATER: [(&str, &str); 11] = [
+    ("window_from", "TEXT"),
+    ("persona", "TEXT"),
+    ("stelis_config", "TEXT"),
+    ("alias", "TEXT"),
+    ("agent", "TEXT"),
+    ("project", "TEXT"),
+    ("input_tokens", COUNT),
+    ("cached_tokens", COUNT),
+    ("cache_write_tokens", COUNT),
+    ("output_tokens", COUNT),
+    ("saved_tokens", COUNT),
+];
+
+/// A column of a sum. Where it was added later it is too small; making the table again from the folders puts that right.
+const COUNT: &str = "INTEGER DEFAULT 0";
 
 const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
     completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
     total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from, \
-    persona, stelis_config, alias";
+    persona, stelis_config, alias, agent, project, input_tokens, cached_tokens, cache_write_tokens, output_tokens, \
+    saved_tokens";
 
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
@@ -202,7 +225,7 @@ impl TaskTable {
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
-        let marks = vec!["?"; 28].join(", ");
+        let marks = vec!["?"; 35].join(", ");
         let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
         self.write(&sql, params_from_iter(values(session))).map(drop)
     }
@@ -222,10 +245,12 @@ impl TaskTable {
             SessionChange::Count { by, at } => {
                 let sql = "UPDATE tasks SET llm_call_count = llm_call_count + ?2, \
                            tool_call_count = tool_call_count + ?3, total_tokens = total_tokens + ?4, \
-                           compression_count = compression_count + ?5, updated_at = ?6 WHERE uuid = ?1";
-                let n = [by.llm_call_count, by.tool_call_count, by.total_tokens, by.compression_count];
-                let [a, b, c, d] = n.map(|n| n as i64);
-                self.write(sql, params![id, a, b, c, d, at])?
+                           compression_count = compression_count + ?5, input_tokens = input_tokens + ?6, \
+                           cached_tokens = cached_tokens + ?7, cache_write_tokens = cache_write_tokens + ?8, \
+                           output_tokens = output_tokens + ?9, saved_tokens = saved_tokens + ?10, \
+                           updated_at = ?11 WHERE uuid = ?1";
+                let [a, b, c, d, e, f, g, h, i] = columns_of(by);
+                self.write(sql, params![id, a, b, c, d, e, f, g, h, i, at])?
             }
             SessionChange::Row(row) => {
                 self.turn_root(id, row.status, &row.updated_at)?;
@@ -300,9 +325,9 @@ fn add_columns(db: &Connection) -> rusqlite::Result<()> {
     if !has("meter")? {
         return Ok(());
     }
-    for name in LATER {
+    for (name, kind) in LATER {
         if !has(name)? {
-            let added = db.execute_batch(&format!("ALTER TABLE tasks ADD COLUMN {name} TEXT"));
+            let added = db.execute_batch(&format!("ALTER TABLE tasks ADD COLUMN {name} {kind}"));
             if added.is_err() && !has(name)? {
                 return added;
             }
@@ -329,12 +354,29 @@ fn retry<T>(path: &Path, mut run: impl FnMut() -> rusqlite::Result<T>) -> Result
     }
 }
 
+/// The counters in the order of their columns: the first four stand together, the later ones at the end of the table.
+fn columns_of(counters: &Counters) -> [i64; 9] {
+    [
+        counters.llm_call_count,
+        counters.tool_call_count,
+        counters.total_tokens,
+        counters.compression_count,
+        counters.input_tokens,
+        counters.cached_tokens,
+        counters.cache_write_tokens,
+        counters.output_tokens,
+        counters.saved_tokens,
+    ]
+    .map(|n| n as i64)
+}
+
 fn values(session: &Session) -> Vec<Value> {
     let Session { meta, counters, .. } = session;
+    let [calls, tools, tokens, edits, later @ ..] = columns_of(counters);
     let TaskKey { task_source, owner, repo, task_type, task_id } = &meta.task_key;
     let text = |text: &str| Value::from(text.to_owned());
     let maybe = |text: &Option<String>| Value::from(text.clone());
-    vec![
+    let columns = vec![
         text(&meta.uuid),
         text(task_source),
         text(owner),
@@ -350,10 +392,10 @@ fn values(session: &Session) -> Vec<Value> {
         maybe(&meta.config.llm_provider),
         maybe(&meta.config.model),
         Value::from(meta.config.context_length),
-        Value::from(counters.llm_call_count as i64),
-        Value::from(counters.tool_call_count as i64),
-        Value::from(counters.total_tokens as i64),
-        Value::from(counters.compression_count as i64),
+        Value::from(calls),
+        Value::from(tools),
+        Value::from(tokens),
+        Value::from(edits),
         maybe(&session.error_message),
         maybe(&meta.user),
         text(&session.updated_at),
@@ -363,7 +405,10 @@ fn values(session: &Session) -> Vec<Value> {
         maybe(&meta.config.persona),
         Value::from(meta.config.stelis_config.and_then(|config| serde_json::to_string(&config).ok())),
         maybe(&meta.config.alias),
-    ]
+        maybe(&meta.config.agent),
+        maybe(&meta.config.project),
+    ];
+    columns.into_iter().chain(later.map(Value::from)).collect()
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
@@ -396,6 +441,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
                     .get::<_, Option<String>>(26)?
                     .and_then(|text| serde_json::from_str(&text).ok()),
                 alias: row.get(27)?,
+                agent: row.get(28)?,
+                project: row.get(29)?,
             },
             user: row.get(20)?,
             queued: status == State::Queued,
@@ -410,6 +457,11 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
             tool_call_count: count(16)?,
             total_tokens: count(17)?,
             compression_count: count(18)?,
+            input_tokens: count(30)?,
+            cached_tokens: count(31)?,
+            cache_write_tokens: count(32)?,
+            output_tokens: count(33)?,
+            saved_tokens: count(34)?,
         },
     })
 }

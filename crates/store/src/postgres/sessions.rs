@@ -16,7 +16,8 @@ use tokio_postgres::Row;
 const PAGE: usize = 500;
 
 const COLUMNS: &str = "meta, queued, status, started_at, completed_at, updated_at, error_message, \
-    llm_call_count, tool_call_count, total_tokens, compression_count";
+    llm_call_count, tool_call_count, total_tokens, compression_count, input_tokens, cached_tokens, \
+    cache_write_tokens, output_tokens, saved_tokens";
 
 const CREATE: &str = "WITH made AS ( \
         INSERT INTO sessions (uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
@@ -234,11 +235,29 @@ fn listing(
 fn count(id: &SessionId, by: &Counters, at: &str) -> (String, StatementValues) {
     let sql = format!(
         "UPDATE sessions SET llm_call_count = llm_call_count + $2, tool_call_count = tool_call_count + $3, \
-         total_tokens = total_tokens + $4, compression_count = compression_count + $5, updated_at = $6 \
+         total_tokens = total_tokens + $4, compression_count = compression_count + $5, \
+         input_tokens = input_tokens + $6, cached_tokens = cached_tokens + $7, \
+         cache_write_tokens = cache_write_tokens + $8, output_tokens = output_tokens + $9, \
+         saved_tokens = saved_tokens + $10, updated_at = $11 \
          WHERE uuid = $1 RETURNING {COLUMNS}"
     );
-    let [calls, tools, tokens, edits] = counted(by);
-    (sql, values![id.to_string(), calls, tools, tokens, edits, clean(at)])
+    let [calls, tools, tokens, edits, input, cached, written, output, saved] = counted(by);
+    (
+        sql,
+        values![
+            id.to_string(),
+            calls,
+            tools,
+            tokens,
+            edits,
+            input,
+            cached,
+            written,
+            output,
+            saved,
+            clean(at)
+        ],
+    )
 }
 
 fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, StatementValues) {
@@ -255,10 +274,11 @@ fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, Sta
 fn put(id: &SessionId, row: &Session) -> (String, StatementValues) {
     let sql = format!(
         "{ENTER} status = $3, started_at = $4, completed_at = $5, updated_at = $6, error_message = $7, \
-         llm_call_count = $8, tool_call_count = $9, total_tokens = $10, compression_count = $11 \
+         llm_call_count = $8, tool_call_count = $9, total_tokens = $10, compression_count = $11, \
+         input_tokens = $12, cached_tokens = $13, cache_write_tokens = $14, output_tokens = $15, saved_tokens = $16 \
          WHERE number IN (SELECT session FROM free) RETURNING {COLUMNS}"
     );
-    let [calls, tools, tokens, edits] = counted(&row.counters);
+    let [calls, tools, tokens, edits, input, cached, written, output, saved] = counted(&row.counters);
     let values = values![
         id.to_string(),
         row.status.is_ended(),
@@ -271,14 +291,28 @@ fn put(id: &SessionId, row: &Session) -> (String, StatementValues) {
         tools,
         tokens,
         edits,
+        input,
+        cached,
+        written,
+        output,
+        saved,
     ];
     (sql, values)
 }
 
-fn counted(by: &Counters) -> [i64; 4] {
-    let Counters { llm_call_count, tool_call_count, total_tokens, compression_count } = *by;
-    [llm_call_count, tool_call_count, total_tokens, compression_count]
-        .map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+fn counted(by: &Counters) -> [i64; 9] {
+    [
+        by.llm_call_count,
+        by.tool_call_count,
+        by.total_tokens,
+        by.compression_count,
+        by.input_tokens,
+        by.cached_tokens,
+        by.cache_write_tokens,
+        by.output_tokens,
+        by.saved_tokens,
+    ]
+    .map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 fn read(row: &Row) -> Result<Session> {
@@ -297,6 +331,11 @@ fn read(row: &Row) -> Result<Session> {
             tool_call_count: number(8),
             total_tokens: number(9),
             compression_count: number(10),
+            input_tokens: number(11),
+            cached_tokens: number(12),
+            cache_write_tokens: number(13),
+            output_tokens: number(14),
+            saved_tokens: number(15),
         },
         meta: Meta { queued: row.get(1), ..meta },
     })

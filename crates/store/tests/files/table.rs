@@ -67,7 +67,7 @@ fn indexes(db: &Connection) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_table_has_the_columns_and_indexes_people_know_and_seven_more() {
+fn the_table_has_the_columns_and_indexes_people_know_and_fourteen_more() {
     let room = Room::new();
     let (ours, seed) = (db(&room), Connection::open_in_memory().unwrap());
     seed.execute_batch(SEED).unwrap();
@@ -76,7 +76,22 @@ fn the_table_has_the_columns_and_indexes_people_know_and_seven_more() {
     let more: Vec<&str> = found[known.len()..].iter().map(|column| column.0.as_str()).collect();
     assert_eq!(
         more,
-        ["updated_at", "compression_threshold", "meter", "window_from", "persona", "stelis_config", "alias"]
+        [
+            "updated_at",
+            "compression_threshold",
+            "meter",
+            "window_from",
+            "persona",
+            "stelis_config",
+            "alias",
+            "agent",
+            "project",
+            "input_tokens",
+            "cached_tokens",
+            "cache_write_tokens",
+            "output_tokens",
+            "saved_tokens"
+        ]
     );
     assert!(found[known.len()..].iter().all(|column| !column.2 && !column.4));
     assert_eq!(indexes(&ours), indexes(&seed));
@@ -101,6 +116,8 @@ fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
     let room = Room::new();
     let base = room.base().to_owned();
     for change in [
+        "ALTER TABLE tasks DROP COLUMN agent; ALTER TABLE tasks DROP COLUMN project; \
+         ALTER TABLE tasks DROP COLUMN saved_tokens; ALTER TABLE tasks DROP COLUMN output_tokens",
         "ALTER TABLE tasks DROP COLUMN alias; DROP TABLE places",
         "ALTER TABLE tasks DROP COLUMN stelis_config; ALTER TABLE tasks DROP COLUMN persona",
         "ALTER TABLE tasks DROP COLUMN window_from; DROP TABLE stelis_threads; DROP TABLE stelis_mail",
@@ -113,6 +130,39 @@ fn a_table_from_before_the_last_columns_gets_them_and_keeps_its_rows() {
         assert_eq!(again.spots("n").unwrap(), []);
         assert!(again.take_findings().is_empty(), "nothing had to be made again");
     }
+}
+
+#[test]
+fn a_table_from_before_tokens_by_kind_knows_only_totals_until_it_is_made_again() {
+    let (room, all) = paid_room();
+    let dropped = ["input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "saved_tokens"]
+        .map(|column| format!("ALTER TABLE tasks DROP COLUMN {column};"));
+    db(&room).execute_batch(&dropped.concat()).unwrap();
+    let again = open_store(&room.base());
+    let old = counters(&again);
+    assert_eq!((old.total_tokens, old.output_tokens, old.saved_tokens), (all.total_tokens, 0, 0));
+    assert_eq!(old.usage(), None, "a part of the total has no kind");
+    again.change(&room.id, &SessionChange::Count { by: Counters::of(&reply(7)), at: NOW.into() }).unwrap();
+    assert_eq!(counters(&again).usage(), None, "what comes later does not tell of what came before");
+    again.rebuild().unwrap();
+    assert_eq!(counters(&again), all);
+    assert!(counters(&again).usage().is_some());
+}
+
+#[test]
+fn who_talks_in_a_session_and_where_is_in_its_row() {
+    let room = Room::new();
+    let mut spoken = meta("t");
+    (spoken.config.agent, spoken.config.project) = (Some("claude-code".into()), Some("/home/綾/app".into()));
+    room.store.create(&spoken).unwrap();
+    let told = db(&room).query_row("SELECT agent || ' ' || project FROM tasks WHERE uuid = 't'", [], |row| {
+        row.get::<_, String>(0)
+    });
+    assert_eq!(told.unwrap(), "claude-code /home/綾/app");
+    let found = |store: &FileStore| store.sessions(&SessionQuery::default()).unwrap().remove(1).meta.config;
+    assert_eq!(found(&room.elsewhere()), spoken.config);
+    room.store.rebuild().unwrap();
+    assert_eq!(found(&room.store), spoken.config);
 }
 
 #[test]
@@ -441,7 +491,15 @@ fn paid_room() -> (Room, Counters) {
     say(&room, book, &thread, "s", Entry::Chronicle(chronicle));
     let row = Branch { told: true, ..thread_row(&room, name) };
     room.store.put_branch(&row).unwrap();
-    let all = Counters { llm_call_count: 3, tool_call_count: 0, total_tokens: 11_103, compression_count: 1 };
+    let all = Counters {
+        llm_call_count: 3,
+        total_tokens: 11_103,
+        compression_count: 1,
+        input_tokens: 11_100,
+        output_tokens: 3,
+        saved_tokens: 95,
+        ..Counters::default()
+    };
     (room, all)
 }
 
@@ -540,7 +598,7 @@ fn what_a_writer_has_not_told_yet_is_left_to_it() {
     };
     other.check(&sid("s")).unwrap();
     assert_eq!(calls(&other), 0, "it will count when it is done");
-    let by = Counters { llm_call_count: 1, total_tokens: 101, ..Counters::default() };
+    let by = Counters::of(&reply(100));
     room.store.change(&sid("s"), &SessionChange::Count { by, at: NOW.into() }).unwrap();
     drop(journal);
     other.check(&sid("s")).unwrap();

@@ -42,7 +42,13 @@ pub(crate) fn meta(id: &str, minute: u32) -> Meta {
         created_at: format!("2024-01-15T10:{minute:02}:00.000000Z"),
         process_id: 7,
         hostname: "host".into(),
-        config: MetaConfig { model: Some("m".into()), meter: "o200k".into(), ..MetaConfig::default() },
+        config: MetaConfig {
+            model: Some("m".into()),
+            meter: "o200k".into(),
+            agent: Some("claude-code".into()),
+            project: Some("/home/ann/窓".into()),
+            ..MetaConfig::default()
+        },
         user: None,
         queued: false,
     }

@@ -37,8 +37,17 @@ fn elsewhere(id: &str) -> Session {
     let mut session = Session::new(&meta(id, 0));
     session.enter(State::Running, &at(1), None);
     session.enter(State::Failed, &at(50), Some("窓が閉じた"));
-    session.counters =
-        Counters { llm_call_count: 3, tool_call_count: 5, total_tokens: 1 << 40, compression_count: 7 };
+    session.counters = Counters {
+        llm_call_count: 3,
+        tool_call_count: 5,
+        total_tokens: 1 << 40,
+        compression_count: 7,
+        input_tokens: 11,
+        cached_tokens: 13,
+        cache_write_tokens: 17,
+        output_tokens: 19,
+        saved_tokens: 23,
+    };
     session.updated_at = at(55);
     session
 }

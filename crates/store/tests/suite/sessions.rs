@@ -142,8 +142,17 @@ pub(crate) fn states_change_and_counters_add_up(store: &dyn Store) {
         expect.enter(to, at, why);
         let why = why.map(str::to_owned);
         assert_eq!(store.change(&id, &SessionChange::State { to, at: at.into(), why }).unwrap(), expect);
-        let by =
-            Counters { llm_call_count: 1, tool_call_count: 2, total_tokens: 1 << 40, compression_count: 3 };
+        let by = Counters {
+            llm_call_count: 1,
+            tool_call_count: 2,
+            total_tokens: 1 << 40,
+            compression_count: 3,
+            input_tokens: 1 << 39,
+            cached_tokens: 5,
+            cache_write_tokens: 6,
+            output_tokens: 7,
+            saved_tokens: 8,
+        };
         let at = "2024-01-15T12:00:00Z";
         expect.counters += by;
         expect.updated_at = at.into();

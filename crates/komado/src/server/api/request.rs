@@ -78,7 +78,7 @@ impl ApiCall {
                 in_header(&format!("{}@{}", found.thread, journal.last()))
             }
             false => {
-                let row = SessionRow::from(self.context.engine.session(&found.session)?);
+                let row = SessionRow::told(&self.context, self.context.engine.session(&found.session)?)?;
                 etag("session", &blake3::hash(&serde_json::to_vec(&row)?)).trim_matches('"').to_owned()
             }
         };

@@ -34,6 +34,8 @@ fn config() -> Config {
         cwd: &folder.join("no-such-folder"),
         home: None,
         xdg: None,
+        data: None,
+        has_contexts: &|_| false,
         in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     })

@@ -46,7 +46,8 @@ pub(super) fn list(
         let about = "The newest sessions, with state and counters";
         all.push(Resource::new(SESSIONS, "sessions").with_description(about).with_mime_type(JSON));
     }
-    let mut page = context.visible_sessions(SessionQuery { after, ..SessionQuery::default() }, PAGE + 1)?;
+    let page = SessionQuery { after, ..SessionQuery::default() };
+    let mut page = context.visible_sessions(page, PAGE + 1, |_| true)?;
     let more = page.len() > PAGE;
     page.truncate(PAGE);
     let next = page.last().filter(|_| more).map(place).transpose()?.map(|place| write_cursor(&place));
@@ -94,7 +95,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 pub(super) fn read(context: &OperationContext, uri: &str) -> OpResult<ResourceContents> {
     if uri == SESSIONS {
         let newest = newest(context, SessionQuery::default(), NEWEST, |_| true)?;
-        let rows: Vec<SessionRow> = newest.into_iter().map(SessionRow::from).collect();
+        let rows = newest.into_iter().map(|row| SessionRow::told(context, row));
+        let rows = rows.collect::<OpResult<Vec<SessionRow>>>()?;
         return Ok(ResourceContents::text(json!(rows).to_string(), uri).with_mime_type(JSON));
     }
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));

@@ -22,6 +22,8 @@ fn house(store: Arc<dyn Store>) -> Arc<ServerState> {
         cwd: &folder,
         home: None,
         xdg: None,
+        data: None,
+        has_contexts: &|_| false,
         in_folder: komado_config::InFolder::Ignored,
         has_consent: &|_, _| false,
     });

@@ -6,34 +6,33 @@ use komado_core::amount::age;
 use komado_core::message::Message;
 use komado_core::notation::tamed;
 use komado_core::session::Session;
-use komado_core::{Entry, Kind, Role, SessionId, ThreadId};
+use komado_core::{Entry, Kind, Role, SessionId};
 use komado_engine::Thread;
 use komado_ops::ask::latest_conversations;
 use komado_ops::clock::seconds_between;
 use komado_ops::{FaultKind, OpFault, OpResult};
-use komado_store::OpenMode;
+use std::path::Path;
 
 /// Exchanges that are shown when a conversation is taken up.
 const EXCHANGES: usize = 3;
 /// The most lines of one message.
 const LINES: usize = 4;
-/// Entries in which the first words of a session are looked for.
-const FIRST: u32 = 8;
 
 /// Conversations that can go on, the last one that changed first.
 pub(in crate::verb) fn recent(app: &App, most: usize) -> OpResult<Vec<Session>> {
     latest_conversations(&app.context, most, |session| is_of_user(app, session))
 }
 
-/// The conversation that `--continue` means: the last one that changed.
+/// The conversation that `--continue` means: of those begun in the working folder, the one that changed last.
 pub(in crate::verb) fn latest(app: &App) -> OpResult<SessionId> {
     let latest =
-        latest_conversations(&app.context, 1, |session| is_of_user(app, session) && is_here(session))?;
+        latest_conversations(&app.context, 1, |session| is_of_user(app, session) && is_here(app, session))?;
     match latest.into_iter().next() {
         Some(session) => Ok(SessionId::new(session.meta.uuid)?),
         None => Err(OpFault::new(
             FaultKind::NotFound,
-            "there is no conversation to go on with: `komado chat` begins one, `komado sessions` lists all sessions",
+            "no conversation was begun in this folder: `komado chat` begins one, `komado sessions` lists all sessions, \
+             and `komado chat SESSION` goes on with one of them",
         )),
     }
 }
@@ -43,10 +42,10 @@ fn is_of_user(app: &App, session: &Session) -> bool {
     app.context.config.user.as_ref().is_none_or(|user| session.meta.user.as_ref() == Some(user))
 }
 
-/// True when a session belongs to the working folder.
-fn is_here(_: &Session) -> bool {
-    // Sessions do not say yet where they were begun.
-    true
+/// True when a session was begun in the working folder.
+fn is_here(app: &App, session: &Session) -> bool {
+    let begun_in = session.meta.config.project.as_deref();
+    begun_in.is_some_and(|folder| app.context.working_folder() == Some(Path::new(folder)))
 }
 
 /// One line for each of some conversations, with the number by which it is chosen.
@@ -58,25 +57,14 @@ pub(super) fn lines(app: &App, sessions: &[Session], current: &SessionId) -> Vec
         let seconds = seconds_between(&session.updated_at, &now).unwrap_or(0.0).max(0.0);
         let age = age(std::time::Duration::from_secs_f64(seconds).as_secs());
         let model = tamed(meta.config.model.as_deref().unwrap_or("-"));
-        let words = first_words(app, &meta.uuid).unwrap_or_default();
+        let title = SessionId::new(meta.uuid.as_str())
+            .ok()
+            .and_then(|id| app.context.engine.title(&id))
+            .unwrap_or_default();
         let id: String = meta.uuid.chars().take(13).collect();
-        format!("{mark}{:>2}  {id:<13}  {age:>7}  {:<16}  {words}", n + 1, clip(&model, 16))
+        format!("{mark}{:>2}  {id:<13}  {age:>7}  {:<16}  {title}", n + 1, clip(&model, 16))
     };
     sessions.iter().enumerate().map(line).collect()
-}
-
-/// How the first message of the user begins.
-fn first_words(app: &App, id: &str) -> Option<String> {
-    let thread =
-        app.context.engine.open(&SessionId::new(id).ok()?, &ThreadId::root(), OpenMode::Read).ok()?;
-    (1..=thread.last().min(FIRST)).find_map(|seq| match thread.record(seq).ok()?.entry {
-        Entry::Message(message, _) if message.role == Role::User => Some(one_line(&message.words())),
-        _ => None,
-    })
-}
-
-fn one_line(text: &str) -> String {
-    tamed(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The last exchanges of a thread, each message clipped: a line that says how many came before, then the words.
