@@ -193,12 +193,8 @@ fn a_terminal_gets_a_pager_unless_none_is_wanted_or_none_can_be_started() {
         &["recall", "licences", "shorter"],
         &["session", "diff", "licences@2", "licences@5"],
     ] {
-        for (named, is_paged) in [
-            (&[("KOMADO_PAGER", "tee paged"), ("PAGER", "false")][..], true),
-            (&[("PAGER", "tee paged")], true),
-        ] {
+        for named in [&[("KOMADO_PAGER", "tee paged"), ("PAGER", "false")][..], &[("PAGER", "tee paged")]] {
             let seen = at_terminal(&place, args, named);
-            assert_eq!(paged.exists(), is_paged, "{args:?}");
             let text = std::fs::read_to_string(&paged).unwrap();
             assert!(
                 seen.replace("\r\n", "\n").contains(&text) && text.contains("\u{1b}["),
@@ -261,7 +257,7 @@ fn a_moment_is_exported_as_the_request_that_an_api_takes() {
     std::fs::write(place.path().join("tools.json"), tools).unwrap();
     place.ok(&["edit", "setup", "licences", "--tools", "tools.json"]);
     let body = |args: &[&str]| -> Value {
-        let args = [&["export"], args].concat();
+        let args = [&["export"][..], args].concat();
         serde_json::from_str(&place.ok(&args)).unwrap()
     };
     let openai = body(&["licences", "--format", "openai", "--model", "gpt-4o"]);
