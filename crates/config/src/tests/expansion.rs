@@ -42,7 +42,9 @@ fn a_number_may_come_from_a_variable() {
     assert_eq!(world.load().cleanup_days, 9);
     let world = World::with_file("context_storage: {cleanup_days: \"${DAYS}\"}\n").env("DAYS", "nine");
     assert!(
-        world.error().ends_with("must be a whole number from 0 to 36500, or a time such as 30d, 2w or 48h, not: nine"),
+        world
+            .error()
+            .ends_with("must be a whole number from 0 to 36500, or a time such as 30d, 2w or 48h, not: nine"),
         "{}",
         world.error()
     );

@@ -294,7 +294,10 @@ fn tokens_and_times_are_written_as_people_write_them() {
         .flag("retry.delay_seconds", "1m")
         .load();
     let value = |key: &str| super::row(&config, key).value;
-    assert_eq!((value("llm.openai.context_length"), value("budget.reserve")), ("128000".into(), "4000".into()));
+    assert_eq!(
+        (value("llm.openai.context_length"), value("budget.reserve")),
+        ("128000".into(), "4000".into())
+    );
     assert_eq!((config.cleanup_days, value("retry.delay_seconds")), (14, "60".into()));
     let bounded = World::new().flag("retry.delay_seconds", "2h").error();
     assert!(bounded.contains("from 0 to 3600") && bounded.ends_with("not: 2h"), "{bounded}");

@@ -60,7 +60,7 @@ pub(super) fn lines(app: &App, sessions: &[Session], current: &SessionId) -> Vec
         let model = tamed(meta.config.model.as_deref().unwrap_or("-"));
         let words = first_words(app, &meta.uuid).unwrap_or_default();
         let id: String = meta.uuid.chars().take(13).collect();
-        format!("{mark}{:>2}  {id:<13}  {age:>7}  {:<16}  {words}", n + 1, clip(&model, 16))
+        format!("{mark} {:>2}  {id:<13}  {age:>7}  {:<16}  {words}", n + 1, clip(&model, 16))
     };
     sessions.iter().enumerate().map(line).collect()
 }
