@@ -232,7 +232,7 @@ fn what_was_typed_is_kept_for_the_next_chat_and_private() {
     // Up twice: over the command to the message, which is said again.
     let shown = typed(&place, &["-c"], &["\u{1b}[A\u{1b}[A\r", "/quit\r"]);
     assert!(shown.contains("\u{1b}[2m"), "what was said before is dimmed: {shown}");
-    let log = place.ok(&["log", &place.json_lines(&["sessions"])[0]["session"].as_str().unwrap()]);
+    let log = place.ok(&["log", place.json_lines(&["sessions"])[0]["session"].as_str().unwrap()]);
     assert_eq!(log.matches("user \"repeat: typed before\"").count(), 2, "{log}");
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
 }
