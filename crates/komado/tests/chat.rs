@@ -191,8 +191,8 @@ fn a_chat_goes_from_session_to_session() {
     assert_eq!(place.json_lines(&["sessions"]).len(), 3);
 }
 
-/// A chat at a terminal of its own, in which `keys` are typed; gives what the terminal showed.
-fn typed(place: &Place, args: &[&str], keys: &str) -> String {
+/// A chat at a terminal of its own, in which `lines` are typed, each at a prompt; gives what the terminal showed.
+fn typed(place: &Place, args: &[&str], lines: &[&str]) -> String {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -205,13 +205,16 @@ fn typed(place: &Place, args: &[&str], keys: &str) -> String {
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut screen = std::fs::File::from(ours);
-    let (mut shown, mut bytes, mut is_typed) = (String::new(), [0; 4096], false);
+    let (mut shown, mut bytes, mut lines) = (String::new(), [0; 4096], lines.iter());
+    let mut typed = 0;
     // A terminal whose other side was closed gives an error.
     while let Ok(n @ 1..) = screen.read(&mut bytes) {
         shown.push_str(&String::from_utf8_lossy(&bytes[..n]));
-        if !is_typed && shown.contains('❯') {
-            screen.write_all(keys.as_bytes()).unwrap();
-            is_typed = true;
+        // Keys change the line of the prompt; only the next prompt stands in another one.
+        let prompts = shown.split('\n').filter(|line| line.contains('▕') && line.contains('❯')).count();
+        if prompts > typed {
+            typed = prompts;
+            screen.write_all(lines.next().unwrap_or(&"").as_bytes()).unwrap();
         }
     }
     assert_eq!(child.wait().unwrap().code(), Some(0), "{shown}");
@@ -219,17 +222,17 @@ fn typed(place: &Place, args: &[&str], keys: &str) -> String {
 }
 
 #[test]
-fn what_was_typed_is_kept_for_the_next_chat_and_for_nobody_else() {
+fn what_was_typed_is_kept_for_the_next_chat_and_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
-    typed(&place, &[], "repeat: typed before\r/quit\r");
+    typed(&place, &[], &["repeat: typed before\r", "/quit\r"]);
     let history = place.base().join("chat_history");
     assert!(std::fs::read_to_string(&history).unwrap().contains("repeat: typed before"));
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
     // Up twice: over the command to the message, which is said again.
-    let shown = typed(&place, &["-c"], "\u{1b}[A\u{1b}[A\r/quit\r");
+    let shown = typed(&place, &["-c"], &["\u{1b}[A\u{1b}[A\r", "/quit\r"]);
     assert!(shown.contains("\u{1b}[2m"), "what was said before is dimmed: {shown}");
-    let log = place.ok(&["log", &place.json_lines(&["sessions"])[0]["session"].as_str().unwrap().to_owned()]);
+    let log = place.ok(&["log", place.json_lines(&["sessions"])[0]["session"].as_str().unwrap()]);
     assert_eq!(log.matches("user \"repeat: typed before\"").count(), 2, "{log}");
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -183,8 +183,8 @@ fn a_damaged_session_is_named_and_the_rest_is_told() {
     let overall = &report["performance"]["overall"];
     assert_eq!((&overall["completed"], &overall["turns_to_finish"]), (&1.into(), &serde_json::Value::Null));
     assert!(
-        place.ok(&["admin", "report"]).contains(
-            "Sessions that could not be read to their end, and are counted only up to the damage: 1"
-        )
+        place
+            .ok(&["admin", "report"])
+            .contains("1 session could not be read to the end: counted only up to the damage")
     );
 }

@@ -115,12 +115,14 @@ fn man_pages_are_whole() {
             assert!(page.contains(section), "{name}: {section}: {page}");
         }
         // A line that begins with a dot or a quote is a request to roff: one that is none would be dropped in silence.
-        let known = [".TH", ".SH", ".PP", ".TP", ".RS", ".RE", ".br", ".ie", ".el", ".if", ".de", ".ds"];
+        let known = [
+            ".TH", ".SH", ".PP", ".TP", ".RS", ".RE", ".br", ".IP", ".nr", ".ie", ".el", ".if", ".de", ".ds",
+        ];
         for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
             assert!(known.iter().any(|known| line.starts_with(known)), "{name}: {line}");
         }
         if let Ok(rendered) = Command::new("groff")
-            .args(["-man", "-ww", "-z"])
+            .args(["-Kutf8", "-man", "-ww", "-z"])
             .arg(place.path().join("pages").join(name))
             .output()
         {

@@ -138,7 +138,7 @@ impl Operation for TruncateSpan {
         let (found, span) = (context.find_now(&self.at)?, self.span);
         span.check()?;
         let text = self.text.unwrap_or_else(|| {
-            format!("[{} not shown: {span}]", count_of(u64::from(span.entries()), "entry", "entries"))
+            format!("[{} not shown: {span}]", count_of(span.entries(), "entry", "entries"))
         });
         let changed = change::make(context, &found, Self::ABOUT.name, |thread| {
             thread.truncate(span.0.clone(), &text, "by_hand")

@@ -88,7 +88,7 @@ fn unknown(registry: &Registry, name: &str) -> OpFault {
     let close: Vec<&str> = close.map(|model| model.id.as_str()).take(5).collect();
     let hint = if close.is_empty() {
         "a local model's window is the one its server was started with: give it with --window; \
-         `komado models` lists what is known"
+         `komado models` lists what is known, `komado models WORD` what holds a word"
             .to_owned()
     } else {
         format!("known are {}", close.join(", "))

@@ -81,11 +81,7 @@ const WORDS: &[(&str, &str, &str)] = &[
         "From {from} until before {to}, in days of UTC{offset}",
         "{from} から {to} の前まで（日付は UTC{offset}）",
     ),
-    (
-        "read",
-        "Sessions read: {sessions}, entries: {entries}",
-        "セッション {sessions} 件、記録 {entries} 件を読みました",
-    ),
+    ("read", "{sessions} and {entries} read", "セッション {sessions} 件、記録 {entries} 件を読みました"),
     ("nothing", "nothing", "なし"),
     (
         "narrow",
@@ -94,7 +90,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ),
     (
         "unreadable",
-        "Sessions that could not be read to their end, and are counted only up to the damage: {count}",
+        "{count} could not be read to the end: counted only up to the damage",
         "セッション {count} 件は途中までしか読めず、読めた所までを数えています",
     ),
     (

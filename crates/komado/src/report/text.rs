@@ -1,8 +1,10 @@
 //! A report for a terminal: tables, with a bar where there is something to compare.
 
 use super::ReportView;
+use super::language::ReportLanguage;
 use super::section::{ChartKind, ReportCell, ReportSection, sections};
-use crate::cli_output::{CliOutput, Style, clip, number, table};
+use crate::cli_output::{CliOutput, Style, clip, count, number, table};
+use komado_core::amount::count_of;
 use komado_core::notation::{tamed, width};
 use komado_engine::report::Report;
 use komado_ops::OpResult;
@@ -54,14 +56,23 @@ fn drawn(told: &Report, look: ReportView) -> Vec<(String, bool)> {
 
 /// How much was read for it.
 pub(super) fn read(told: &Report, look: ReportView) -> String {
-    let (sessions, entries) = (number(told.sessions_read), number(told.entries_read));
+    let (sessions, entries) = match look.lang {
+        ReportLanguage::En => {
+            (count(told.sessions_read, "session"), count_of(told.entries_read, "entry", "entries"))
+        }
+        ReportLanguage::Ja => (number(told.sessions_read), number(told.entries_read)),
+    };
     look.lang.fill("read", &[("sessions", &sessions), ("entries", &entries)])
 }
 
 /// How much could not be, where there is such.
 pub(super) fn unreadable(told: &Report, look: ReportView) -> Option<String> {
-    let count = Some(told.unreadable).filter(|count| *count > 0).map(number)?;
-    Some(look.lang.fill("unreadable", &[("count", &count)]))
+    let unread = Some(told.unreadable).filter(|unread| *unread > 0)?;
+    let unread = match look.lang {
+        ReportLanguage::En => count(unread, "session"),
+        ReportLanguage::Ja => number(unread),
+    };
+    Some(look.lang.fill("unreadable", &[("count", &unread)]))
 }
 
 /// Which time it is about.

@@ -62,7 +62,7 @@ pub(super) fn lines(app: &App, sessions: &[Session], current: &SessionId) -> Vec
             .and_then(|id| app.context.engine.title(&id))
             .unwrap_or_default();
         let id: String = meta.uuid.chars().take(13).collect();
-        format!("{mark}{:>2}  {id:<13}  {age:>7}  {:<16}  {title}", n + 1, clip(&model, 16))
+        format!("{mark} {:>2}  {id:<13}  {age:>7}  {:<16}  {title}", n + 1, clip(&model, 16))
     };
     sessions.iter().enumerate().map(line).collect()
 }
