@@ -257,16 +257,9 @@ pub enum WindowSource {
     Listed,
 }
 
-impl WindowSource {
+komado_core::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Learned => "learned",
-            Self::Probed => "probed",
-            Self::Listed => "listed",
-        }
-    }
+    WindowSource { Given = "given", Learned = "learned", Probed = "probed", Listed = "listed" }
 }
 
 impl fmt::Display for WindowSource {
