@@ -17,8 +17,9 @@ pub use allow::ALLOW;
 use crate::sandbox::Confinement;
 use crate::tools::{ToolAnswer, ToolDefinition, ToolProvider};
 use folder::WorkingFolder;
+use komado_engine::output::arguments::ToolArguments;
 use komado_provider::Cancel;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl Builtin {
     }
 
     fn answer(&mut self, name: &str, arguments: &str, cancel: &Cancel) -> Result<ToolAnswer, String> {
-        let given = Arguments::parse(name, arguments)?;
+        let given = self::arguments(name, arguments)?;
         match name {
             "read" => reading::read(&self.folder, &given),
             "list" => reading::list(&self.folder, &given, cancel),
@@ -125,88 +126,21 @@ impl ToolProvider for Builtin {
     }
 }
 
-// The arguments of a call, read generously: models write numbers as texts and `null` for nothing. What cannot be meant
-// is refused in words that say what to write instead.
-
-struct Arguments {
-    tool: String,
-    given: Map<String, Value>,
+/// The arguments of a call; a model that has nothing to say may write nothing.
+fn arguments(tool: &str, text: &str) -> Result<ToolArguments, String> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    Ok(ToolArguments::parse(tool, text, r#""path":"src""#)?)
 }
 
-impl Arguments {
-    fn parse(tool: &str, text: &str) -> Result<Self, String> {
-        let tool = tool.to_owned();
-        if text.trim().is_empty() {
-            return Ok(Self { tool, given: Map::new() });
-        }
-        match serde_json::from_str(text) {
-            Ok(Value::Object(given)) => Ok(Self { tool, given }),
-            Ok(_) => Err(format!(
-                "{tool}: the arguments are no JSON object; write one, such as {{\"path\":\"src\"}}"
-            )),
-            Err(error) => Err(format!("{tool}: the arguments are no JSON: {error}")),
-        }
-    }
-
-    /// What was given as `name`; `null` is nothing.
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.given.get(name).filter(|value| !value.is_null())
-    }
-
-    /// A text that need not be there.
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.bad(name, "a text", other)),
-        }
-    }
-
-    /// A text that must be there.
-    fn needed(&self, name: &str) -> Result<&str, String> {
-        self.text(name)?.ok_or_else(|| format!("{}: {name} is missing; write it as a text", self.tool))
-    }
-
-    /// A whole number, also as `"12"` or `12.0`.
-    fn number(&self, name: &str) -> Result<Option<u64>, String> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        let number = match value {
-            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
-            Value::String(text) if text.trim().is_empty() => return Ok(None),
-            Value::String(text) => {
-                text.trim().parse().ok().or_else(|| text.trim().parse().ok().and_then(whole))
-            }
-            _ => None,
-        };
-        number.map(Some).ok_or_else(|| self.bad(name, "a whole number, 0 or more", value))
-    }
-
-    /// Yes or no, also as `"true"`; no when nothing is said.
-    fn flag(&self, name: &str) -> Result<bool, String> {
-        let Some(value) = self.get(name) else { return Ok(false) };
-        let said = match value {
-            Value::Bool(flag) => Some(*flag),
-            Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
-                "true" => Some(true),
-                "false" | "" => Some(false),
-                _ => None,
-            },
-            _ => None,
-        };
-        said.ok_or_else(|| self.bad(name, "true or false", value))
-    }
-
-    fn bad(&self, name: &str, wanted: &str, value: &Value) -> String {
-        let text = value.to_string();
-        let brief: String = text.chars().take(60).collect();
-        let more = if brief.len() < text.len() { "…" } else { "" };
-        format!("{}: {name} must be {wanted}, not {brief}{more}", self.tool)
-    }
+/// A text that must be there.
+fn needed<'a>(given: &'a ToolArguments, name: &str) -> Result<&'a str, String> {
+    Ok(given.text(name)?.ok_or_else(|| given.bad(format!("{name} is missing; write it as a text")))?)
 }
 
-/// A float that is a whole number, as far as floats can tell.
-fn whole(number: f64) -> Option<u64> {
-    (number.fract() == 0.0 && (0.0..=9e15).contains(&number)).then_some(number as u64)
+/// A number; an empty text is nothing.
+fn number(given: &ToolArguments, name: &str) -> Result<Option<u64>, String> {
+    let is_blank = given.get(name).and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+    if is_blank { Ok(None) } else { Ok(given.number(name)?) }
 }
 
 // The tools as a model is told of them: always the same words, because they stand before the conversation.
@@ -224,7 +158,7 @@ fn definitions(enabled: &[String]) -> Vec<ToolDefinition> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, ENABLED, definitions};
+    use super::{ENABLED, arguments, definitions, needed, number};
 
     #[test]
     fn every_tool_is_defined_in_its_order() {
@@ -236,26 +170,29 @@ mod tests {
     #[test]
     fn numbers_and_flags_are_read_however_a_model_writes_them() {
         let given = r#"{"a":"12","b":12.0,"c":null,"d":"True","e":"","f":7}"#;
-        let given = Arguments::parse("read", given).unwrap();
-        assert_eq!(given.number("a"), Ok(Some(12)));
-        assert_eq!(given.number("b"), Ok(Some(12)));
-        assert_eq!(given.number("c"), Ok(None));
-        assert_eq!(given.number("e"), Ok(None));
-        assert_eq!(given.number("f"), Ok(Some(7)));
+        let given = arguments("read", given).unwrap();
+        assert_eq!(number(&given, "a"), Ok(Some(12)));
+        assert_eq!(number(&given, "b"), Ok(Some(12)));
+        assert_eq!(number(&given, "c"), Ok(None));
+        assert_eq!(number(&given, "e"), Ok(None));
+        assert_eq!(number(&given, "f"), Ok(Some(7)));
         assert_eq!(given.flag("d"), Ok(true));
         assert_eq!(given.flag("c"), Ok(false));
     }
 
     #[test]
     fn what_cannot_be_meant_is_answered_with_what_to_write() {
-        let given = Arguments::parse("read", r#"{"limit":-3,"path":7,"all":"maybe"}"#).unwrap();
+        let given = arguments("read", r#"{"limit":-3,"path":7,"all":"maybe"}"#).unwrap();
         assert_eq!(
-            given.number("limit").unwrap_err(),
+            number(&given, "limit").unwrap_err(),
             "read: limit must be a whole number, 0 or more, not -3"
         );
-        assert_eq!(given.needed("path").unwrap_err(), "read: path must be a text, not 7");
-        assert_eq!(given.flag("all").unwrap_err(), "read: all must be true or false, not \"maybe\"");
-        assert!(Arguments::parse("read", "[1]").err().unwrap().contains("no JSON object"));
-        assert!(Arguments::parse("read", "{").err().unwrap().contains("no JSON"));
+        assert_eq!(needed(&given, "path").unwrap_err(), "read: path must be a text, not 7");
+        assert_eq!(
+            given.flag("all").unwrap_err().to_string(),
+            "read: all must be true or false, not \"maybe\""
+        );
+        assert!(arguments("read", "[1]").err().unwrap().contains("no JSON object"));
+        assert!(arguments("read", "{").err().unwrap().contains("no JSON"));
     }
 }

@@ -28,15 +28,12 @@ pub enum TrackerKind {
     GitLab,
 }
 
-impl TrackerKind {
+komado_core::names! {
     /// `github` or `gitlab`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GitHub => "github",
-            Self::GitLab => "gitlab",
-        }
-    }
+    TrackerKind { GitHub = "github", GitLab = "gitlab" }
+}
 
+impl TrackerKind {
     /// As it writes itself.
     pub const fn title(self) -> &'static str {
         match self {

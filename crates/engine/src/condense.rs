@@ -290,13 +290,13 @@ impl PromptLanguage {
     }
 
     /// The language of the people in a span; that of everyone when no user speaks there.
-    fn spoken<S: EntrySource + ?Sized>(source: &S, leaving: &Leaving) -> Result<Self, S::Error> {
+    fn spoken<S: EntrySource + ?Sized>(leaving: &Leaving<'_, S>) -> Result<Self, S::Error> {
         for only_users in [true, false] {
             let mut letters = ScriptCount::default();
             let mut items = leaving.items();
             let chosen = |kind: Kind| !only_users || kind == Kind::User;
             for _ in 0..SAMPLE {
-                match items.next_where(source, chosen)? {
+                match items.next_where(chosen)? {
                     Some(LeavingItem::Said { message, .. }) => letters.take(&message.words()),
                     Some(LeavingItem::Earlier { show }) => show.iter().for_each(|s| letters.take(&s.text)),
                     None => break,

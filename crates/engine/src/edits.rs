@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::lineage;
 use crate::thread::{Staged, Thread};
 use komado_core::journal::{
-    Cause, Close, Edit, EditKind, Ending, Entry, Record, Replace, Reply, Sent, Setup, Show, ShowKind, Usage,
+    Cause, Close, Edit, EditKind, Ending, Entry, Replace, Reply, Sent, Setup, Show, ShowKind, Usage,
 };
 use komado_core::message::Message;
 use komado_core::raw::RawJson;
@@ -224,19 +224,6 @@ impl Thread<'_> {
                 _ => None,
             },
         )
-    }
-
-    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
-    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
-        let is_between = |kind| {
-            matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
-                || matches!(kind, Anchor | AnchorUpdate | Note)
-        };
-        let last = self.newest(|kind| !is_between(kind), Some)?;
-        let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };
-        let why = "the process ended before an answer came".to_owned();
-        self.append(lost(seq, &model, "lost", why, None)).map(|_| ())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::recall::RecallScope;
 use crate::thread::Thread;
 use crate::{lesson, recall};
 use komado_core::budget::{Budget, BudgetVerdict};
-use komado_core::journal::{Entry, Reply, Setup, Usage};
+use komado_core::journal::{Entry, Record, Reply, Sent, Setup, Usage};
 use komado_core::ladder::{LadderStep, Rung};
 use komado_core::message::{Call, Message, MessagePart, ToolOutcome};
 use komado_core::raw::{RawJson, RawObject};
@@ -179,13 +179,10 @@ fn learn_refusal(
         thread.append(lost(sent, &asking.model, "overflow", why.why.clone(), None))?;
     }
     let size = RequestSize { tokens: request.tokens, uncertain: request.uncertain.unwrap_or(0) };
-    let mut refused = |lesson: &mut LearnedModel| {
-        lesson.refused(size, why.refusal, asking.probed);
-        *lesson
-    };
+    let mut refused = |lesson: &mut LearnedModel| lesson.refused(size, why.refusal, asking.probed);
     match lesson::learn(store, &asking.about(), &mut refused) {
-        Ok(learned) => *lesson = learned.unwrap_or(*lesson),
-        // A lesson that cannot be kept is not a reason not to try again.
+        Ok(((), learned)) => *lesson = learned,
+        // A lesson that cannot be kept is no reason not to try again.
         Err(error) => {
             refused(lesson);
             wire.tell(ExchangeEvent::Trouble(&error))?;
@@ -207,10 +204,11 @@ fn learn_usage(wire: &mut dyn ExchangeWire<'_>, request: &OutgoingRequest, usage
     };
     let size = RequestSize { tokens, uncertain };
     let ExchangeContext { asking, lesson, store, .. } = wire.context();
-    let hear = |lesson: &mut LearnedModel| (lesson.hear(size, usage, asking.probed), *lesson);
-    let (mut read, mut learned) = hear(&mut lesson.clone());
+    let hear = |lesson: &mut LearnedModel| lesson.hear(size, usage, asking.probed);
+    let mut learned = *lesson;
+    let mut read = hear(&mut learned);
     if learned.is_news_to(lesson) {
-        (read, learned) = lesson::learn(store, &asking.about(), hear)?.unwrap_or((read, learned));
+        (read, learned) = lesson::learn(store, &asking.about(), hear)?;
     }
     *lesson = learned;
     match read {
@@ -428,6 +426,19 @@ impl Thread<'_> {
             }
             ExchangeOutcome::TooLarge(why) => self.answer_honestly(asking, why, attempts, &ladder.budget),
         }
+    }
+
+    /// A request whose process ended before the answer came is given up: the journal says so before the next one.
+    pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
+        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
+        let is_between = |kind| {
+            matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
+                || matches!(kind, Anchor | AnchorUpdate | Note)
+        };
+        let last = self.newest(|kind| !is_between(kind), Some)?;
+        let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };
+        let why = "the process ended before an answer came".to_owned();
+        self.append(lost(seq, &model, "lost", why, None)).map(|_| ())
     }
 
     /// System prompt, tools and parameters in force, those of the threads above included.

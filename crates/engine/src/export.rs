@@ -9,13 +9,11 @@ use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::{EntrySource, Kind};
-use komado_core::journal::{Entry, Record};
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
-use komado_core::{Meter, Seq, SessionId, ThreadId, View, journal};
-use komado_store::{Journal, OpenMode, ReadSeek, SessionChange, ThreadMail};
+use komado_core::{Meter, SessionId, ThreadId, View, journal};
+use komado_store::{Journal, OpenMode, ReadSeek, SessionChange, ToldWords};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io;
 use std::io::{BufRead, Read, Write};
 
@@ -356,63 +354,31 @@ fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut
     Ok(taken)
 }
 
-/// Words on their way from thread to thread.
-#[derive(Default)]
-struct Post {
-    /// Who told whom, and when.
-    told: Vec<(String, ThreadId, ThreadMail)>,
-    /// What each thread has heard of each other one.
-    heard: BTreeMap<(ThreadId, ThreadId), Seq>,
-}
-
 impl Engine {
     /// Puts a session's spawned threads, and the words that wait for them, into the tables.
     fn enroll(&self, id: &SessionId) -> Result<()> {
-        let mut post = Post::default();
+        let mut words = ToldWords::default();
         for header in self.store().threads(id)? {
             let journal = self.store().open(id, &header.thread, OpenMode::Read)?;
             let row = branch(&header, &*journal)?;
             if row.parent.is_some() {
                 self.store().put_branch(&row)?;
             }
-            post.gather(&*journal)?;
+            gather(&mut words, &*journal)?;
         }
-        post.told.sort_by(|(a, _, x), (b, _, y)| (a, &x.from, x.seq).cmp(&(b, &y.from, y.seq)));
-        for (_, to, mail) in &post.told {
-            let heard = post.heard.get(&(to.clone(), mail.from.clone()));
-            if heard.is_none_or(|upto| *upto < mail.seq) {
-                self.store().post(id, to, mail)?;
-            }
-        }
-        Ok(())
+        words.waiting().try_for_each(|(to, mail)| Ok(self.store().post(id, to, mail)?))
     }
 }
 
-impl Post {
-    /// Takes in what the own entries of a thread say, also those it went back on: what was told was told.
-    fn gather(&mut self, journal: &dyn Journal) -> Result<()> {
-        let (own, mut seq) = (journal.header().base_seq(), journal.last());
-        while seq > own {
-            let head = journal.head(seq)?;
-            if matches!(head.kind, Kind::Tell | Kind::Heard) {
-                self.take(&journal.header().thread, EntrySource::record(journal, seq)?);
-            }
-            seq = head.prev_op;
+/// Takes in what the own entries of a thread say.
+fn gather(words: &mut ToldWords, journal: &dyn Journal) -> Result<()> {
+    let (own, mut seq) = (journal.header().base_seq(), journal.last());
+    while seq > own {
+        let head = journal.head(seq)?;
+        if matches!(head.kind, Kind::Tell | Kind::Heard) {
+            words.take(&journal.header().thread, EntrySource::record(journal, seq)?);
         }
-        Ok(())
+        seq = head.prev_op;
     }
-
-    fn take(&mut self, thread: &ThreadId, record: Record) {
-        match record.entry {
-            Entry::Tell { to, .. } => {
-                let mail = ThreadMail { from: thread.clone(), seq: record.seq };
-                self.told.push((record.timestamp, to, mail));
-            }
-            Entry::Heard { from, upto } => {
-                let most = self.heard.entry((thread.clone(), from)).or_default();
-                *most = upto.max(*most);
-            }
-            _ => {}
-        }
-    }
+    Ok(())
 }

@@ -212,30 +212,33 @@ pub fn about(place: &str, model: &str) -> String {
 
 /// What is known; a lesson that cannot be read is none.
 pub fn known(lessons: &(impl Lessons + ?Sized), about: &str) -> Result<LearnedModel> {
-    let text = lessons.lesson(about)?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    Ok(parsed(lessons.lesson(about)?.as_deref()))
 }
 
-/// Changes what is known, in one step; gives what `learn` gave. It is asked twice where there is something to keep: what
-/// would change nothing is not written, and no caller waits for it.
+fn parsed(text: Option<&str>) -> LearnedModel {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// Changes what is known, in one step; gives what `learn` gave, and what is known then. It is asked twice where there is
+/// something to keep: what would change nothing is not written, and no caller waits for it.
 pub fn learn<T>(
     lessons: &(impl Lessons + ?Sized),
     about: &str,
     mut learn: impl FnMut(&mut LearnedModel) -> T,
-) -> Result<Option<T>> {
-    let mut known = known(lessons, about)?;
-    let before = known;
-    let mut learned = Some(learn(&mut known));
-    if !known.is_news_to(&before) {
-        return Ok(learned);
+) -> Result<(T, LearnedModel)> {
+    let before = known(lessons, about)?;
+    let mut now = before;
+    let mut learned = learn(&mut now);
+    if !now.is_news_to(&before) {
+        return Ok((learned, now));
     }
     lessons.learn(about, &mut |old| {
-        let mut lesson: LearnedModel = old.and_then(|old| serde_json::from_str(old).ok()).unwrap_or_default();
-        let before = lesson;
-        learned = Some(learn(&mut lesson));
-        lesson.is_news_to(&before).then(|| serde_json::to_string(&lesson).ok()).flatten()
+        let before = parsed(old);
+        now = before;
+        learned = learn(&mut now);
+        now.is_news_to(&before).then(|| serde_json::to_string(&now).ok()).flatten()
     })?;
-    Ok(learned)
+    Ok((learned, now))
 }
 
 // How large is the window?
@@ -257,16 +260,9 @@ pub enum WindowSource {
     Listed,
 }
 
-impl WindowSource {
+komado_core::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Learned => "learned",
-            Self::Probed => "probed",
-            Self::Listed => "listed",
-        }
-    }
+    WindowSource { Given = "given", Learned = "learned", Probed = "probed", Listed = "listed" }
 }
 
 impl fmt::Display for WindowSource {

@@ -85,17 +85,10 @@ pub enum Placement {
     Beside,
 }
 
-impl Placement {
+komado_core::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Extends => "extends",
-            Self::Again => "again",
-            Self::Rewinds => "rewinds",
-            Self::Forks => "forks",
-            Self::Beside => "beside",
-        }
+    Placement {
+        New = "new", Extends = "extends", Again = "again", Rewinds = "rewinds", Forks = "forks", Beside = "beside",
     }
 }
 

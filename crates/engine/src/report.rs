@@ -42,18 +42,9 @@ pub enum ReportPart {
     Performance,
 }
 
-impl ReportPart {
-    /// Every part.
-    pub const ALL: [Self; 3] = [Self::Usage, Self::Questions, Self::Performance];
-
+komado_core::names! {
     /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Usage => "usage",
-            Self::Questions => "questions",
-            Self::Performance => "performance",
-        }
-    }
+    ReportPart { Usage = "usage", Questions = "questions", Performance = "performance" }
 }
 
 /// How deep to look.

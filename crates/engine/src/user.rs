@@ -51,6 +51,11 @@ pub fn is_standing(id: &SessionId) -> bool {
     id.as_str().starts_with(BEGIN)
 }
 
+/// All sessions of a user.
+fn of_user(user: &str) -> SessionQuery {
+    SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() }
+}
+
 impl Engine {
     /// A user's standing session, when it was made. One of that name that is another user's is refused.
     pub fn standing(&self, user: &str) -> Result<(SessionId, Option<Session>)> {
@@ -69,7 +74,7 @@ impl Engine {
 
     /// Refuses a user of whom nothing is known.
     fn known_user(&self, user: &str) -> Result<()> {
-        let query = SessionQuery { user: Some(user.to_owned()), limit: 1, ..SessionQuery::default() };
+        let query = SessionQuery { limit: 1, ..of_user(user) };
         match self.store().sessions(&query)?.is_empty() {
             false => Ok(()),
             true => Err(Error::Unknown {
@@ -141,13 +146,10 @@ impl Engine {
     /// One user, when anything is known of them.
     pub fn user(&self, user: &str) -> Result<Option<UserSummary>> {
         let mut sum: Option<UserSummary> = None;
-        self.each_session(
-            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
-            |session| {
-                sum.get_or_insert_with(|| UserSummary::new(user, session)).add(session);
-                Ok(())
-            },
-        )?;
+        self.each_session(of_user(user), |session| {
+            sum.get_or_insert_with(|| UserSummary::new(user, session)).add(session);
+            Ok(())
+        })?;
         Ok(sum)
     }
 }
@@ -207,13 +209,10 @@ impl Engine {
     /// A user's sessions and when each changed, the last to change first.
     fn by_change(&self, user: &str) -> Result<Vec<(String, SessionId)>> {
         let mut all = Vec::new();
-        self.each_session(
-            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
-            |session| {
-                all.push((session.updated_at.clone(), SessionId::new(session.meta.uuid.as_str())?));
-                Ok(())
-            },
-        )?;
+        self.each_session(of_user(user), |session| {
+            all.push((session.updated_at.clone(), SessionId::new(session.meta.uuid.as_str())?));
+            Ok(())
+        })?;
         all.sort_unstable_by(|a, b| b.cmp(a));
         Ok(all)
     }
@@ -336,10 +335,7 @@ impl Engine {
 
     /// Calls `each` for every session of a user.
     pub fn each_of_user(&self, user: &str, mut each: impl FnMut(&SessionId) -> Result<()>) -> Result<()> {
-        self.each_session(
-            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
-            |session| each(&SessionId::new(session.meta.uuid.as_str())?),
-        )
+        self.each_session(of_user(user), |session| each(&SessionId::new(session.meta.uuid.as_str())?))
     }
 }
 
@@ -483,17 +479,14 @@ impl Engine {
     pub fn habits(&self, user: &str) -> Result<Habits> {
         self.known_user(user)?;
         let mut count = Count::new(user);
-        self.each_session(
-            SessionQuery { user: Some(user.to_owned()), ..SessionQuery::default() },
-            |session| {
-                count.session(session);
-                let id = SessionId::new(session.meta.uuid.as_str())?;
-                for header in self.store().threads(&id)? {
-                    count.journal(&*self.store().open(&id, &header.thread, OpenMode::Read)?)?;
-                }
-                Ok(())
-            },
-        )?;
+        self.each_session(of_user(user), |session| {
+            count.session(session);
+            let id = SessionId::new(session.meta.uuid.as_str())?;
+            for header in self.store().threads(&id)? {
+                count.journal(&*self.store().open(&id, &header.thread, OpenMode::Read)?)?;
+            }
+            Ok(())
+        })?;
         Ok(count.finish())
     }
 }

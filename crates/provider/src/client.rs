@@ -256,7 +256,7 @@ impl Client {
     ) -> Result<(u16, String), SendError> {
         let answer =
             request.send().await.map_err(|error| error::sending(url, error, self.patience.connect))?;
-        let mut incoming = self.incoming(answer, url, None, cancel);
+        let mut incoming = ProviderResponse::new(self, answer, url, None, cancel);
         let bytes = incoming.gather(PROBED + 1).await?;
         if bytes.len() > PROBED {
             return Err(SendError::TooLong { url: shown(url), most: PROBED });
@@ -349,7 +349,7 @@ impl Client {
         if !answer.status().is_success() {
             feed.hold();
         }
-        Ok(self.incoming(answer, url, Some(feed), cancel))
+        Ok(ProviderResponse::new(self, answer, url, Some(feed), cancel))
     }
 
     /// Waits for the head of an answer, from the last piece that was sent: a long request may take its time.
@@ -375,23 +375,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    fn incoming(
-        &self,
-        answer: reqwest::Response,
-        url: &str,
-        feed: Option<RequestFeed>,
-        cancel: &Cancel,
-    ) -> ProviderResponse {
-        ProviderResponse::new(
-            answer,
-            shown(url),
-            Arc::clone(&self.core),
-            self.patience.idle,
-            cancel.clone(),
-            feed,
-        )
     }
 }
 

@@ -129,15 +129,35 @@ pub struct ResponseStamp {
     pub usage: bool,
 }
 
+/// Where a request is written to, and the blobs that it may name.
+pub struct RequestOutput<'a> {
+    /// Takes the bytes.
+    pub bytes: &'a mut dyn Write,
+    /// Reads what is no words.
+    pub blobs: &'a mut dyn BlobReader,
+}
+
+impl RequestOutput<'_> {
+    /// Writes a blob as base64.
+    fn blob(&mut self, id: &str) -> io::Result<()> {
+        self.blobs.base64(id, self.bytes)
+    }
+}
+
+impl Write for RequestOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.bytes.flush()
+    }
+}
+
 /// A request being written, a message at a time; no two messages are held.
 pub trait WriteRequest: Send {
     /// Writes the next message. Neighbours are joined where the dialect wants it.
-    fn message(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()>;
+    fn message(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()>;
 
     /// Writes what stands after the messages.
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
@@ -435,9 +455,10 @@ fn write_with(
     messages: &[Message],
     blobs: &mut dyn BlobReader,
 ) -> io::Result<Vec<u8>> {
-    let mut out = Vec::new();
-    messages.iter().try_for_each(|message| writer.message(message, blobs, &mut out))?;
-    Ok(out)
+    let mut bytes = Vec::new();
+    let mut out = RequestOutput { bytes: &mut bytes, blobs };
+    messages.iter().try_for_each(|message| writer.message(message, &mut out))?;
+    Ok(bytes)
 }
 
 // What is asked of a model, beside the messages themselves.

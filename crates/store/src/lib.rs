@@ -34,10 +34,11 @@ pub use request_file::RequestFile;
 pub use search_index::SearchIndex;
 pub use tables::{
     BranchFilter, BranchTable, Learning, Lessons, MOST_SPOTS, StoreFigures, StoreHealthFigures, ThreadMail,
-    TranscriptPlace, TranscriptPlaces, spot_of,
+    ToldWords, TranscriptPlace, TranscriptPlaces, spot_of,
 };
 pub use watch::{ThreadNews, WatchEvent, WatchStore, Watcher};
 
+use files::FileJournal;
 use komado_core::head::EntrySource;
 use komado_core::journal::{Record, decode};
 use komado_core::session::{Counters, Meta, Session, State};
@@ -282,48 +283,37 @@ pub trait Journal: Send {
     }
 }
 
-impl EntrySource for dyn Journal + '_ {
-    type Error = Error;
+/// Every journal is a source of its entries.
+macro_rules! entry_source {
+    ($of:ty, $own:ident => $journal:expr) => {
+        impl EntrySource for $of {
+            type Error = Error;
 
-    fn last(&self) -> Seq {
-        Journal::last(self)
-    }
+            fn last(&$own) -> Seq {
+                Journal::last($journal)
+            }
 
-    fn head(&self, seq: Seq) -> Result<Head> {
-        Journal::head(self, seq)
-    }
+            fn head(&$own, seq: Seq) -> Result<Head> {
+                Journal::head($journal, seq)
+            }
 
-    fn record(&self, seq: Seq) -> Result<Record> {
-        read_record(self, seq)
-    }
+            fn record(&$own, seq: Seq) -> Result<Record> {
+                read_record($journal, seq)
+            }
 
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
-        Ok(Box::new(Above(Journal::above(self, thread)?)))
-    }
+            fn above(&$own, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
+                Ok(Box::new(Above(Journal::above($journal, thread)?)))
+            }
+        }
+    };
 }
 
 /// A thread above another, to be looked up.
 struct Above(Box<dyn Journal>);
 
-impl EntrySource for Above {
-    type Error = Error;
-
-    fn last(&self) -> Seq {
-        self.0.last()
-    }
-
-    fn head(&self, seq: Seq) -> Result<Head> {
-        self.0.head(seq)
-    }
-
-    fn record(&self, seq: Seq) -> Result<Record> {
-        read_record(&*self.0, seq)
-    }
-
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
-        Ok(Box::new(Self(self.0.above(thread)?)))
-    }
-}
+entry_source!(dyn Journal + '_, self => self);
+entry_source!(FileJournal, self => self);
+entry_source!(Above, self => &*self.0);
 
 /// What a mutex holds; a thread that panicked with it left it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

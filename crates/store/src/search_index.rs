@@ -135,6 +135,17 @@ pub struct SearchHit {
     pub passage: Passage,
 }
 
+/// Which entries are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum SearchFor<'a> {
+    /// The best for what is sought, best first.
+    Best(&'a IndexQuery),
+    /// Those that have every one of the terms, the last first: a page of those before an entry of the shelf.
+    Holding(&'a [String], Option<u64>),
+    /// Those of so many entries before an entry of a thread, and of as many after it, that count, in order.
+    Around(&'a ThreadId, Seq, u32),
+}
+
 /// The index of one session.
 pub trait SearchIndex: Send {
     /// How far `thread` has been taken in.
@@ -154,24 +165,28 @@ pub trait SearchIndex: Send {
     /// How common `terms` are.
     fn tally(&self, terms: &[String]) -> Result<TermCounts>;
 
-    /// The best entries for what is sought, best first.
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>>;
+    /// The entries that are asked for and pass the filter; each with how far it is from the one that was named.
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>>;
 
-    /// Entries that have every one of `terms`, the last first: a page of those before entry `before` of the shelf.
-    /// Empty when there are no more.
-    fn holding(&self, terms: &[String], filter: &SearchFilter, before: Option<u64>)
-    -> Result<Vec<SearchHit>>;
+    /// [`SearchFor::Best`].
+    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
+        self.hits(SearchFor::Best(sought), &sought.filter).map(alone)
+    }
 
-    /// Those of the `reach` entries before entry `seq` of `thread`, and of as many after it, that count, in order; each
-    /// with how far it is from there.
-    fn around(
+    /// [`SearchFor::Holding`]; empty when there are no more.
+    fn holding(
         &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
+        terms: &[String],
         filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>>;
+        before: Option<u64>,
+    ) -> Result<Vec<SearchHit>> {
+        self.hits(SearchFor::Holding(terms, before), filter).map(alone)
+    }
 
     /// Forgets everything, so that no term of it is left on the disk.
     fn clear(&mut self) -> Result<()>;
+}
+
+fn alone(hits: Vec<(i32, SearchHit)>) -> Vec<SearchHit> {
+    hits.into_iter().map(|(_, hit)| hit).collect()
 }

@@ -4,10 +4,11 @@
 //! the journals are, so that after a crash it names everything that may have to be put right, and sometimes more.
 
 use crate::Result;
-use komado_core::journal::Entry;
+use komado_core::journal::{Entry, Record};
 use komado_core::thread::Branch;
 use komado_core::{Seq, SessionId, ThreadId};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Which branches to list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,6 +53,44 @@ pub trait BranchTable: Send + Sync {
 
     /// Forgets what `from` had for `to` up to entry `upto`.
     fn taken(&self, id: &SessionId, to: &ThreadId, from: &ThreadId, upto: Seq) -> Result<()>;
+}
+
+/// Words that the threads of a session told each other, as their journals say, also those that were gone back on: what was
+/// told was told.
+#[derive(Default)]
+pub struct ToldWords {
+    /// Who told whom, and when.
+    pub told: Vec<(String, ThreadId, ThreadMail)>,
+    /// What each thread has heard of each other one.
+    pub heard: BTreeMap<(ThreadId, ThreadId), Seq>,
+}
+
+impl ToldWords {
+    /// Takes in an entry of `thread`.
+    pub fn take(&mut self, thread: &ThreadId, record: Record) {
+        match record.entry {
+            Entry::Tell { to, .. } => {
+                self.told.push((record.timestamp, to, ThreadMail { from: thread.clone(), seq: record.seq }));
+            }
+            Entry::Heard { from, upto } => {
+                let most = self.heard.entry((thread.clone(), from)).or_default();
+                *most = upto.max(*most);
+            }
+            _ => {}
+        }
+    }
+
+    /// True when these words were heard.
+    pub fn was_heard(&self, to: &ThreadId, mail: &ThreadMail) -> bool {
+        self.heard.get(&(to.clone(), mail.from.clone())).is_some_and(|upto| mail.seq <= *upto)
+    }
+
+    /// What waits for each thread, in the order it was told.
+    pub fn waiting(&self) -> impl Iterator<Item = (&ThreadId, &ThreadMail)> {
+        let mut all: Vec<_> = self.told.iter().collect();
+        all.sort_by_key(|(at, _, mail)| (at, &mail.from, mail.seq));
+        all.into_iter().map(|(_, to, mail)| (to, mail)).filter(|(to, mail)| !self.was_heard(to, mail))
+    }
 }
 
 // Where a client's transcript may go on: a running digest leads to the moments at which it stood.

@@ -10,7 +10,7 @@ use komado_core::{Head, Seq, SessionId, ThreadId, View};
 use komado_store::queue::{JobOutcome, Queue, QueuedJob, TakenJob};
 use komado_store::request_file::RequestFile;
 use komado_store::search_index::{
-    IndexQuery, IndexedEntry, IndexedUpto, SearchFilter, SearchHit, SearchIndex, TermCounts,
+    IndexedEntry, IndexedUpto, SearchFilter, SearchFor, SearchHit, SearchIndex, TermCounts,
 };
 use komado_store::tables::{
     BranchFilter, BranchTable, Lessons, StoreFigures, StoreHealthFigures, ThreadMail, TranscriptPlace,
@@ -370,30 +370,9 @@ impl SearchIndex for FaultyShelf {
         self.inner.tally(terms)
     }
 
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>> {
         self.count.call()?;
-        self.inner.search(sought)
-    }
-
-    fn holding(
-        &self,
-        terms: &[String],
-        filter: &SearchFilter,
-        before: Option<u64>,
-    ) -> Result<Vec<SearchHit>> {
-        self.count.call()?;
-        self.inner.holding(terms, filter, before)
-    }
-
-    fn around(
-        &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
-        filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        self.count.call()?;
-        self.inner.around(thread, seq, reach, filter)
+        self.inner.hits(wanted, filter)
     }
 
     fn clear(&mut self) -> Result<()> {

@@ -1,8 +1,8 @@
 //! `edit`: puts words in the place of others, or writes a whole file. A reader sees the old file or the new
 //! one, never a half: it is written beside, and takes the name in one step.
 
-use super::Arguments;
 use super::folder::{WorkingFolder, words};
+use super::{ToolArguments, needed};
 use crate::tools::ToolAnswer;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -21,8 +21,8 @@ const LINES: usize = 12;
 /// How many names are tried for the file beside.
 const NAMES: u32 = 100;
 
-pub(super) fn edit(folder: &WorkingFolder, given: &Arguments) -> Result<ToolAnswer, String> {
-    let name = given.needed("path")?;
+pub(super) fn edit(folder: &WorkingFolder, given: &ToolArguments) -> Result<ToolAnswer, String> {
+    let name = needed(given, "path")?;
     let path = folder.inside(name)?;
     match (given.text("content")?, given.text("old")?, given.text("new")?) {
         (Some(_), Some(_), _) => {

@@ -1,9 +1,9 @@
 //! `read`: lines of a file, with their numbers. The file may be of any size; no more of it is held than one line's part
 //! that is shown.
 
-use super::Arguments;
 use super::folder::{WorkingFolder, words};
 use super::spool::{self, OutputSpool};
+use super::{ToolArguments, needed, number};
 use crate::tools::ToolAnswer;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -23,10 +23,10 @@ const BYTES: u64 = 1 << 20;
 /// A NUL among the first so many bytes makes a file binary.
 const LOOKED_AT: usize = 8 << 10;
 
-pub(super) fn read(folder: &WorkingFolder, given: &Arguments) -> Result<ToolAnswer, String> {
-    let name = given.needed("path")?;
-    let first = given.number("offset")?.unwrap_or(1).max(1);
-    let limit = given.number("limit")?.unwrap_or(LINES).max(1);
+pub(super) fn read(folder: &WorkingFolder, given: &ToolArguments) -> Result<ToolAnswer, String> {
+    let name = needed(given, "path")?;
+    let first = number(given, "offset")?.unwrap_or(1).max(1);
+    let limit = number(given, "limit")?.unwrap_or(LINES).max(1);
     let file = folder.file(&folder.inside(name)?)?;
     numbered(file, name, first, limit).map_err(|error| format!("{name} cannot be read: {error}"))
 }
@@ -86,9 +86,13 @@ const DEPTH: u64 = 2;
 /// The most entries of an answer.
 const MOST: u64 = 2_000;
 
-pub(super) fn list(folder: &WorkingFolder, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
+pub(super) fn list(
+    folder: &WorkingFolder,
+    given: &ToolArguments,
+    cancel: &Cancel,
+) -> Result<ToolAnswer, String> {
     let name = given.text("path")?.unwrap_or(".");
-    let depth = given.number("depth")?.unwrap_or(DEPTH).max(1);
+    let depth = number(given, "depth")?.unwrap_or(DEPTH).max(1);
     let shown = if given.flag("all")? { ListingScope::All } else { ListingScope::Pruned };
     let walk = FolderWalk { folder, shown, depth: usize::try_from(depth).unwrap_or(usize::MAX) };
     let start = folder.inside(name)?;
@@ -141,11 +145,15 @@ const MOST_CONTEXT: u64 = 100;
 /// The buffer of a search; a file with a line longer than this is named, not searched.
 const BUFFER: usize = 1 << 20;
 
-pub(super) fn grep(folder: &WorkingFolder, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
+pub(super) fn grep(
+    folder: &WorkingFolder,
+    given: &ToolArguments,
+    cancel: &Cancel,
+) -> Result<ToolAnswer, String> {
     let name = given.text("path")?.unwrap_or(".");
     let matcher = matcher(given)?;
-    let context = given.number("context")?.unwrap_or(0).min(MOST_CONTEXT) as usize;
-    let most = given.number("max")?.unwrap_or(MATCHES).clamp(1, MOST_MATCHES);
+    let context = number(given, "context")?.unwrap_or(0).min(MOST_CONTEXT) as usize;
+    let most = number(given, "max")?.unwrap_or(MATCHES).clamp(1, MOST_MATCHES);
     let mut search = Search { folder, matcher, searcher: searcher(context), hits: Hits::new(most, cancel) };
     let start = folder.inside(name)?;
     let walk = FolderWalk { folder, shown: ListingScope::Pruned, depth: usize::MAX };
@@ -160,8 +168,8 @@ pub(super) fn grep(folder: &WorkingFolder, given: &Arguments, cancel: &Cancel) -
     search.hits.answer(name).map_err(|error| format!("{name} cannot be searched: {error}"))
 }
 
-fn matcher(given: &Arguments) -> Result<RegexMatcher, String> {
-    let pattern = given.needed("pattern")?;
+fn matcher(given: &ToolArguments) -> Result<RegexMatcher, String> {
+    let pattern = needed(given, "pattern")?;
     if pattern.is_empty() {
         return Err("grep: pattern is empty; write what to find".to_owned());
     }

@@ -5,7 +5,7 @@
 //! too long, is not wanted any more or we are killed, it and all it started are.
 
 use super::spool::OutputSpool;
-use super::{Arguments, BuiltinConfig, allow};
+use super::{BuiltinConfig, ToolArguments, allow, needed, number};
 use crate::sandbox::{self, CommandInput, Environment, PrivateHome, Unlinked, family};
 use crate::tools::ToolAnswer;
 use komado_provider::Cancel;
@@ -46,13 +46,13 @@ impl Shell {
         Self { workshop, folder, home: None, disk: None }
     }
 
-    pub(super) fn run(&mut self, given: &Arguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
-        let line = given.needed("command")?;
+    pub(super) fn run(&mut self, given: &ToolArguments, cancel: &Cancel) -> Result<ToolAnswer, String> {
+        let line = needed(given, "command")?;
         if line.trim().is_empty() {
             return Err("shell: command is empty; write a command line".to_owned());
         }
         allow::check(line, &self.workshop.allow)?;
-        let asked = given.number("timeout_seconds")?.map(Duration::from_secs);
+        let asked = number(given, "timeout_seconds")?.map(Duration::from_secs);
         let timeout = asked.map_or(self.workshop.timeout, |asked| asked.min(self.workshop.timeout));
         let most = self.workshop.most_output;
         let bad = |error: io::Error| format!("shell: the command could not be run: {error}");

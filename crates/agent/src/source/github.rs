@@ -3,7 +3,7 @@
 use super::client::{TrackerClient, TrackerRequest};
 use super::text::{BoundedText, CodePlace, NewComments, encode};
 use super::tracker::{self, IssuePath, LabelChange, TrackerApi, TrackerIssue};
-use super::{Error, TaskComment, TrackerConfig, TrackerKind};
+use super::{Error, TaskComment, TrackerKind};
 use jiff::Timestamp;
 use komado_provider::Method;
 use serde::Deserialize;
@@ -82,6 +82,7 @@ impl TrackerApi for GitHub {
     const REPO: (&'static str, &'static str) = ("repository", "github.repos");
     const LISTS: &'static [(&'static str, &'static str)] = &[("issues", "issue")];
     const COMMENT: (&'static str, &'static str) = ("comment", "per_page=100");
+    const WAITING: (&'static str, &'static str) = ("state=open&sort=created&direction=asc", "assignee");
 
     fn root(given: &str) -> String {
         // What stands in a browser is not where the API is.
@@ -91,15 +92,6 @@ impl TrackerApi for GitHub {
 
     fn repo(owner: &str, name: &str) -> String {
         format!("/repos/{}/{}", encode(owner), encode(name))
-    }
-
-    fn waiting(tracker: &TrackerConfig) -> String {
-        let user = tracker.user.as_deref().map(|user| format!("&assignee={}", encode(user)));
-        format!(
-            "state=open&sort=created&direction=asc&per_page=100&labels={}{}",
-            encode(&tracker.label),
-            user.unwrap_or_default()
-        )
     }
 
     fn list(_: &str) -> &'static str {

@@ -3,7 +3,7 @@
 use super::client::{TrackerClient, TrackerRequest};
 use super::text::{BoundedText, CodePlace, NewComments, encode};
 use super::tracker::{self, IssuePath, LabelChange, TrackerApi, TrackerIssue};
-use super::{Error, TaskComment, TrackerConfig};
+use super::{Error, TaskComment};
 use komado_provider::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -85,6 +85,8 @@ impl TrackerApi for GitLab {
     const LISTS: &'static [(&'static str, &'static str)] =
         &[("issues", "issue"), ("merge_requests", "pull_request")];
     const COMMENT: (&'static str, &'static str) = ("note", "sort=desc&order_by=created_at&per_page=100");
+    const WAITING: (&'static str, &'static str) =
+        ("state=opened&scope=all&order_by=created_at&sort=asc", "assignee_username");
 
     fn root(given: &str) -> String {
         if given.ends_with("/api/v4") { given.to_owned() } else { format!("{given}/api/v4") }
@@ -92,15 +94,6 @@ impl TrackerApi for GitLab {
 
     fn repo(owner: &str, name: &str) -> String {
         format!("/projects/{}", encode(&format!("{owner}/{name}")))
-    }
-
-    fn waiting(tracker: &TrackerConfig) -> String {
-        let user = tracker.user.as_deref().map(|user| format!("&assignee_username={}", encode(user)));
-        format!(
-            "state=opened&scope=all&order_by=created_at&sort=asc&per_page=100&labels={}{}",
-            encode(&tracker.label),
-            user.unwrap_or_default()
-        )
     }
 
     fn list(task_type: &str) -> &'static str {

@@ -21,15 +21,14 @@ pub(super) trait TrackerApi: Send + Default {
     const LISTS: &'static [(&'static str, &'static str)];
     /// What a comment is called, and how all of an issue are asked for.
     const COMMENT: (&'static str, &'static str);
+    /// How a list is asked for what is open, the oldest first, and the field for the user who is to do it.
+    const WAITING: (&'static str, &'static str);
 
     /// Where the API is, for an address of the settings.
     fn root(given: &str) -> String;
 
     /// The path of a repository.
     fn repo(owner: &str, name: &str) -> String;
-
-    /// What asks a list for the issues that wait.
-    fn waiting(tracker: &TrackerConfig) -> String;
 
     /// The list that has tasks of a type.
     fn list(task_type: &str) -> &'static str;
@@ -111,8 +110,12 @@ impl<F: TrackerApi> TrackerSource<F> {
         let (owner, name) = repo_of(tracker.kind, repo)?;
         let what = format!("the {} of {repo}", list.replace('_', " "));
         let path = format!("{}/{list}", F::repo(owner, name));
+        let (open, assignee) = F::WAITING;
+        let user = tracker.user.as_deref().map(|user| format!("&{assignee}={}", text::encode(user)));
+        let (label, user) = (text::encode(&tracker.label), user.unwrap_or_default());
+        let query = format!("{open}&per_page=100&labels={label}{user}");
         let mut goes_on = true;
-        let found = self.ear.list(&what, &path, &F::waiting(tracker), &mut |issue: F::Issue| {
+        let found = self.ear.list(&what, &path, &query, &mut |issue: F::Issue| {
             let seen = F::seen(issue, task_type);
             if seen.waits(tracker) {
                 goes_on = each(seen.task(tracker.kind, owner, name));

@@ -58,7 +58,7 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     goal: SummaryGoal,
 ) -> Result<Result<ComposedSummary, Declined>, Error> {
     let leaving = Leaving::of(source, view, hide)?;
-    let mut census = leaving.census(source)?;
+    let mut census = leaving.census()?;
     if let Some(declined) = worthless(&census, settings, goal) {
         return Ok(Err(declined));
     }
@@ -67,10 +67,9 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     }
     let language = match settings.language {
         Some(language) => language,
-        None => PromptLanguage::spoken(source, &leaving)?,
+        None => PromptLanguage::spoken(&leaving)?,
     };
-    let mut retained = Retained::new(meter, limit / 3);
-    let overflow = retained.carry(source, &leaving)?;
+    let (mut retained, overflow) = leaving.retained(meter, limit / 3)?;
     let head = |kind| match goal {
         SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach),
         SummaryGoal::Tell => String::new(),
@@ -90,7 +89,7 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     let mut digest = Digest::new(meter);
     let written = match by.reads() {
         SummaryInput::Facts => {
-            read_facts(source, &leaving, &overflow, &mut digest)?;
+            leaving.tell(&overflow, &mut digest)?;
             tell_facts(&digest, by, room.aim)
         }
         SummaryInput::Request => {
@@ -98,11 +97,11 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
             let talk = Conversation::upto(source, view, hide.last().map_or(0, |span| span.to))?;
             let mut spent = None;
             if let Some(written) = go_on(&talk, &prompt, room.most, by, (&mut retained, &mut spent)) {
-                read_facts(source, &leaving, &overflow, &mut digest)?;
+                leaving.tell(&overflow, &mut digest)?;
                 written
             } else {
                 match SummaryChunks::new(by, prompt, room.most, &mut retained, meter, spent) {
-                    Ok(chunks) => ask(source, &leaving, &overflow, &mut digest, chunks)?,
+                    Ok(chunks) => ask(&leaving, &overflow, &mut digest, chunks)?,
                     Err(declined) => Err(declined),
                 }
             }
@@ -125,21 +124,18 @@ fn worthless(census: &Census, settings: &CondenseSettings, goal: SummaryGoal) ->
     (found < needed).then_some(Declined::TooFew { found, needed })
 }
 
-/// Gives a digest everything that leaves, as it was said.
-fn read_facts<S: EntrySource + ?Sized>(
-    source: &S,
-    leaving: &Leaving,
-    overflow: &str,
-    digest: &mut Digest,
-) -> Result<(), S::Error> {
-    if !overflow.is_empty() {
-        digest.earlier(overflow);
+impl<S: EntrySource + ?Sized> Leaving<'_, S> {
+    /// Gives a digest everything that leaves, as it was said.
+    fn tell(&self, overflow: &str, digest: &mut Digest) -> Result<(), S::Error> {
+        if !overflow.is_empty() {
+            digest.earlier(overflow);
+        }
+        let mut items = self.items();
+        while let Some(item) = items.next()? {
+            note(digest, &item);
+        }
+        Ok(())
     }
-    let mut items = leaving.items();
-    while let Some(item) = items.next(source)? {
-        note(digest, &item);
-    }
-    Ok(())
 }
 
 /// What an item tells a digest. What is carried over word for word is not among it: it stays.
@@ -194,8 +190,7 @@ fn go_on(
 
 /// Hands everything that leaves to a summariser, and to the digest beside it.
 fn ask<S: EntrySource + ?Sized>(
-    source: &S,
-    leaving: &Leaving,
+    leaving: &Leaving<'_, S>,
     overflow: &str,
     digest: &mut Digest,
     mut chunks: SummaryChunks<'_>,
@@ -207,9 +202,9 @@ fn ask<S: EntrySource + ?Sized>(
         }
     }
     let mut items = leaving.items();
-    let mut ahead = items.next(source)?;
+    let mut ahead = items.next()?;
     while let Some(item) = ahead.take() {
-        ahead = items.next(source)?;
+        ahead = items.next()?;
         note(digest, &item);
         if let Err(declined) = hand_over(item, ahead.as_ref(), &mut chunks) {
             return Ok(Err(declined));

@@ -13,7 +13,10 @@ use komado_core::{Meter, Seq, Span, View};
 use std::collections::{HashSet, VecDeque};
 
 /// The pieces of a view that leave, in order. As small as the edits and pins in force.
-pub(super) struct Leaving(Vec<ViewPiece>);
+pub(super) struct Leaving<'a, S: ?Sized> {
+    source: &'a S,
+    pieces: Vec<ViewPiece>,
+}
 
 /// How much leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,13 +49,9 @@ pub(super) enum LeavingItem {
     },
 }
 
-impl Leaving {
+impl<'a, S: EntrySource + ?Sized> Leaving<'a, S> {
     /// What leaves `view` when `hide` is hidden.
-    pub(super) fn of<S: EntrySource + ?Sized>(
-        source: &S,
-        view: &View,
-        hide: &[Span],
-    ) -> Result<Self, S::Error> {
+    pub(super) fn of(source: &'a S, view: &View, hide: &[Span]) -> Result<Self, S::Error> {
         let mut spans = hide.to_vec();
         spans.sort_unstable();
         let free = subtract(&spans, view.pins());
@@ -78,13 +77,13 @@ impl Leaving {
                 ViewPiece::Replaced { .. } => {}
             }
         }
-        Ok(Self(pieces))
+        Ok(Self { source, pieces })
     }
 
     /// How much leaves, by subtraction.
-    pub(super) fn census<S: EntrySource + ?Sized>(&self, source: &S) -> Result<Census, S::Error> {
-        let mut census = Census::default();
-        for piece in &self.0 {
+    pub(super) fn census(&self) -> Result<Census, S::Error> {
+        let (source, mut census) = (self.source, Census::default());
+        for piece in &self.pieces {
             match *piece {
                 ViewPiece::Run(span) => {
                     let (before, after) = (source.head(span.from.saturating_sub(1))?, source.head(span.to)?);
@@ -105,33 +104,43 @@ impl Leaving {
     }
 
     /// Everything that leaves, to be read.
-    pub(super) fn items(&self) -> LeavingItems<'_> {
-        LeavingItems { pieces: &self.0, at: 0, swaps: ReplacedTexts::default() }
+    pub(super) fn items(&self) -> LeavingItems<'_, S> {
+        LeavingItems { source: self.source, pieces: &self.pieces, at: 0, swaps: ReplacedTexts::default() }
+    }
+
+    /// What edits that leave have kept so far, at most `cap` tokens of it, and what was over that.
+    pub(super) fn retained(&self, meter: Meter, cap: u64) -> Result<(Retained, String), S::Error> {
+        let (mut retained, mut items) = (Retained::new(meter, cap), self.items());
+        while let Some(item) = items.next_where(|kind| kind.is_edit())? {
+            let LeavingItem::Earlier { show } = item else { continue };
+            for show in show.iter().filter(|show| show.kind == ShowKind::Retain) {
+                retained.add(strip_marker(&show.text));
+            }
+        }
+        let overflow = retained.shed();
+        Ok((retained, overflow))
     }
 }
 
 /// Reads what leaves, one thing at a time.
-pub(super) struct LeavingItems<'a> {
+pub(super) struct LeavingItems<'a, S: ?Sized> {
+    source: &'a S,
     pieces: &'a [ViewPiece],
     /// The next entry of a run that was begun; 0 when none was.
     at: Seq,
     swaps: ReplacedTexts,
 }
 
-impl LeavingItems<'_> {
+impl<S: EntrySource + ?Sized> LeavingItems<'_, S> {
     /// The next thing that leaves.
-    pub(super) fn next<S: EntrySource + ?Sized>(
-        &mut self,
-        source: &S,
-    ) -> Result<Option<LeavingItem>, S::Error> {
-        self.next_where(source, |_| true)
+    pub(super) fn next(&mut self) -> Result<Option<LeavingItem>, S::Error> {
+        self.next_where(|_| true)
     }
 
     /// The next thing of a kind that `chosen` takes; others are passed over without being read. The text of an edit
     /// has the kind of the edit.
-    pub(super) fn next_where<S: EntrySource + ?Sized>(
+    pub(super) fn next_where(
         &mut self,
-        source: &S,
         chosen: impl Fn(Kind) -> bool,
     ) -> Result<Option<LeavingItem>, S::Error> {
         while let Some(piece) = self.step() {
@@ -140,10 +149,10 @@ impl LeavingItems<'_> {
                 ViewPiece::Replaced { seq, .. } => (seq, true),
                 ViewPiece::Shown { edit, .. } => (edit, false),
             };
-            let kind = source.head(seq)?.kind;
+            let kind = self.source.head(seq)?.kind;
             if (kind.is_item() || !said)
                 && chosen(kind)
-                && let Some(item) = read(source, piece, &mut self.swaps)?
+                && let Some(item) = self.read(piece)?
             {
                 return Ok(Some(item));
             }
@@ -168,50 +177,47 @@ impl LeavingItems<'_> {
             }
         }
     }
-}
 
-fn read<S: EntrySource + ?Sized>(
-    source: &S,
-    piece: ViewPiece,
-    swaps: &mut ReplacedTexts,
-) -> Result<Option<LeavingItem>, S::Error> {
-    let said = |seq, message| Some(LeavingItem::Said { seq, message, original: None, child: None });
-    let anchor = |seq, anchor: Anchor| {
-        let child = anchor.ending.is_some().then(|| gist(&anchor));
-        Some(LeavingItem::Said {
-            seq,
-            message: Message::text(Role::System, anchor.text),
-            original: None,
-            child,
-        })
-    };
-    Ok(match piece {
-        ViewPiece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
-            Entry::Message(message, _) => said(seq, message),
-            Entry::Anchor(now) => anchor(seq, now),
-            _ => None,
-        },
-        ViewPiece::Shown { edit, .. } => match source.record(edit)?.entry {
-            Entry::Edit(Edit { show, .. }) => Some(LeavingItem::Earlier { show }),
-            _ => None,
-        },
-        ViewPiece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
-            Entry::Anchor(_) => match source.record(by)?.entry {
+    fn read(&mut self, piece: ViewPiece) -> Result<Option<LeavingItem>, S::Error> {
+        let source = self.source;
+        let said = |seq, message| Some(LeavingItem::Said { seq, message, original: None, child: None });
+        let anchor = |seq, anchor: Anchor| {
+            let child = anchor.ending.is_some().then(|| gist(&anchor));
+            Some(LeavingItem::Said {
+                seq,
+                message: Message::text(Role::System, anchor.text),
+                original: None,
+                child,
+            })
+        };
+        Ok(match piece {
+            ViewPiece::Run(Span { from: seq, .. }) => match source.record(seq)?.entry {
+                Entry::Message(message, _) => said(seq, message),
                 Entry::Anchor(now) => anchor(seq, now),
                 _ => None,
             },
-            Entry::Message(message, _) => {
-                let text = swaps.text(source, seq, by)?;
-                Some(LeavingItem::Said {
-                    seq,
-                    message: message.saying(text),
-                    original: Some(message),
-                    child: None,
-                })
-            }
-            _ => None,
-        },
-    })
+            ViewPiece::Shown { edit, .. } => match source.record(edit)?.entry {
+                Entry::Edit(Edit { show, .. }) => Some(LeavingItem::Earlier { show }),
+                _ => None,
+            },
+            ViewPiece::Replaced { seq, by, .. } => match source.record(seq)?.entry {
+                Entry::Anchor(_) => match source.record(by)?.entry {
+                    Entry::Anchor(now) => anchor(seq, now),
+                    _ => None,
+                },
+                Entry::Message(message, _) => {
+                    let text = self.swaps.text(source, seq, by)?;
+                    Some(LeavingItem::Said {
+                        seq,
+                        message: message.saying(text),
+                        original: Some(message),
+                        child: None,
+                    })
+                }
+                _ => None,
+            },
+        })
+    }
 }
 
 /// Those of `spans`, which are ascending and apart, that share something with `with`.
@@ -236,22 +242,6 @@ pub(super) struct Retained {
 impl Retained {
     pub(super) fn new(meter: Meter, cap: u64) -> Self {
         Self { lines: VecDeque::new(), known: HashSet::new(), meter, cap }
-    }
-
-    /// What edits that leave have kept so far.
-    pub(super) fn carry<S: EntrySource + ?Sized>(
-        &mut self,
-        source: &S,
-        leaving: &Leaving,
-    ) -> Result<String, S::Error> {
-        let mut items = leaving.items();
-        while let Some(item) = items.next_where(source, |kind| kind.is_edit())? {
-            let LeavingItem::Earlier { show } = item else { continue };
-            for show in show.iter().filter(|show| show.kind == ShowKind::Retain) {
-                self.add(strip_marker(&show.text));
-            }
-        }
-        Ok(self.shed())
     }
 
     /// Adds the lines of `text` that are not there yet.

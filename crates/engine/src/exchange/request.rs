@@ -11,6 +11,7 @@ use komado_core::journal::{Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Message, MessagePart};
 use komado_core::openai::BlobReader;
 use komado_core::{Meter, Seq, SessionId};
+use komado_provider::dialect::RequestOutput;
 use komado_provider::{
     Cancel, Client, ClientBody, Dialect, ModelRequest, Provider, ResponseForm, Splice, ToolUse,
 };
@@ -314,7 +315,8 @@ pub(crate) fn write(
     pour: &mut dyn FnMut(&mut MessageSink<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut writer = dialect.writer(ask, out)?;
-    pour(&mut |message| writer.message(message, blobs, out).map_err(Error::from))?;
+    let mut to = RequestOutput { bytes: out, blobs };
+    pour(&mut |message| writer.message(message, &mut to).map_err(Error::from))?;
     Ok(writer.end(out)?)
 }
 

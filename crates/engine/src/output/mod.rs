@@ -6,6 +6,7 @@
 //! back. They only look; nothing here changes a thread, but for `say`, by which a long output comes in.
 
 use crate::thread::Thread;
+use arguments::{BadArgument, ToolArguments};
 use grep::{GrepPattern, GrepSearch};
 use komado_core::clip::{CHARS, ClipLimits, Clipper, GREP, LINE, LINES, READ, ReadOnCall, clip};
 use komado_core::journal::Entry;
@@ -13,11 +14,11 @@ use komado_core::message::{ImageSource, Message, MessagePart, OutputRef, Role, T
 use komado_core::{Kind, Seq, ThreadId};
 use komado_store::OpenMode;
 use read::{LineStretch, OutputPage, line};
-use serde_json::{Map, Value};
 use std::fmt::{Display, Formatter};
 use std::io;
 use std::io::{Cursor, Read};
 
+pub mod arguments;
 pub mod grep;
 pub mod read;
 
@@ -199,13 +200,8 @@ pub enum Error {
     )]
     NoTool(String),
     /// Arguments that are none.
-    #[error("{tool}: {why}")]
-    BadArguments {
-        /// The tool.
-        tool: &'static str,
-        /// What is wrong with them.
-        why: String,
-    },
+    #[error(transparent)]
+    BadArguments(#[from] BadArgument),
     /// The bytes could not be read.
     #[error("cannot read the output: {0}")]
     Io(#[from] std::io::Error),
@@ -325,16 +321,16 @@ impl OutputCall {
         let Some(tool) = tool else {
             return Err(Error::NoTool(name.chars().take(80).collect()));
         };
-        let given = Arguments::parse(tool, arguments)?;
-        let reference = given.text("ref_id")?.parse()?;
+        let given = ToolArguments::parse(tool, arguments, r#""ref_id":"@12""#)?;
+        let reference = needed(given.text("ref_id"), &given, "ref_id")?.parse()?;
         let ask = match tool {
             READ => OutputAsk::Read(OutputPage {
                 offset: given.number("offset")?.unwrap_or(1),
                 limit: given.number("limit")?.unwrap_or(LINES),
             }),
-            GREP => OutputAsk::Grep(given.search()?),
+            GREP => OutputAsk::Grep(search(&given)?),
             _ => OutputAsk::Line(LineStretch {
-                line_number: given.number("line_number")?.ok_or_else(|| given.lacks("line_number"))?,
+                line_number: needed(given.number("line_number"), &given, "line_number")?,
                 char_offset: given.number("char_offset")?.unwrap_or(0),
                 char_limit: given.number("char_limit")?.unwrap_or(CHARS),
             }),
@@ -355,92 +351,24 @@ impl OutputCall {
     }
 }
 
-/// The arguments of a call.
-struct Arguments {
-    tool: &'static str,
-    given: Map<String, Value>,
+/// What must be there.
+fn needed<T>(
+    found: std::result::Result<Option<T>, BadArgument>,
+    given: &ToolArguments,
+    name: &str,
+) -> Result<T> {
+    Ok(found?.ok_or_else(|| given.bad(format!("{name} is missing")))?)
 }
 
-impl Arguments {
-    fn parse(tool: &'static str, text: &str) -> Result<Self> {
-        let bad = |why: String| Error::BadArguments { tool, why };
-        match serde_json::from_str(text) {
-            Ok(Value::Object(given)) => Ok(Self { tool, given }),
-            Ok(_) => {
-                Err(bad("the arguments are no JSON object; write one, such as {\"ref_id\":\"@12\"}".into()))
-            }
-            Err(error) => Err(bad(format!("the arguments are no JSON: {error}"))),
-        }
-    }
-
-    fn bad(&self, why: String) -> Error {
-        Error::BadArguments { tool: self.tool, why }
-    }
-
-    fn lacks(&self, name: &str) -> Error {
-        self.bad(format!("{name} is missing"))
-    }
-
-    /// What was given as `name`; `null` is nothing.
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.given.get(name).filter(|value| !value.is_null())
-    }
-
-    fn text(&self, name: &str) -> Result<&str> {
-        let value = self.get(name).ok_or_else(|| self.lacks(name))?;
-        value.as_str().ok_or_else(|| self.bad(format!("{name} must be a text, not {}", brief(value))))
-    }
-
-    /// A whole number, also as `"12"` or `12.0`.
-    fn number(&self, name: &str) -> Result<Option<u64>> {
-        let Some(value) = self.get(name) else { return Ok(None) };
-        let number = match value {
-            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole_number)),
-            Value::String(text) => {
-                let text = text.trim();
-                text.parse().ok().or_else(|| text.parse().ok().and_then(whole_number))
-            }
-            _ => None,
-        };
-        match number {
-            Some(number) => Ok(Some(number)),
-            None => Err(self.bad(format!("{name} must be a whole number, 0 or more, not {}", brief(value)))),
-        }
-    }
-
-    /// Yes or no, also as `"true"`.
-    fn flag(&self, name: &str) -> Result<bool> {
-        match self.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
-            Some(Value::String(text)) if ["false", ""].contains(&text.trim().to_lowercase().as_str()) => {
-                Ok(false)
-            }
-            Some(other) => Err(self.bad(format!("{name} must be true or false, not {}", brief(other)))),
-        }
-    }
-
-    fn search(&self) -> Result<GrepSearch> {
-        let text = self.text("pattern")?.to_owned();
-        let pattern = if self.flag("regex")? { GrepPattern::Regex(text) } else { GrepPattern::Literal(text) };
-        Ok(GrepSearch {
-            pattern,
-            before: self.number("before")?.unwrap_or(0),
-            after: self.number("after")?.unwrap_or(0),
-            max_matches: self.number("max_matches")?.unwrap_or(GrepSearch::MATCHES),
-            offset: self.number("offset")?.unwrap_or(1),
-            char_offset: self.number("char_offset")?.unwrap_or(0),
-        })
-    }
-}
-
-/// A float that is a whole number, as far as floats can tell.
-fn whole_number(number: f64) -> Option<u64> {
-    (number.fract() == 0.0 && (0.0..=9e15).contains(&number)).then_some(number as u64)
-}
-
-fn brief(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 60 { text } else { text.chars().take(60).chain(['…']).collect() }
+fn search(given: &ToolArguments) -> Result<GrepSearch> {
+    let text = needed(given.text("pattern"), given, "pattern")?.to_owned();
+    let pattern = if given.flag("regex")? { GrepPattern::Regex(text) } else { GrepPattern::Literal(text) };
+    Ok(GrepSearch {
+        pattern,
+        before: given.number("before")?.unwrap_or(0),
+        after: given.number("after")?.unwrap_or(0),
+        max_matches: given.number("max_matches")?.unwrap_or(GrepSearch::MATCHES),
+        offset: given.number("offset")?.unwrap_or(1),
+        char_offset: given.number("char_offset")?.unwrap_or(0),
+    })
 }

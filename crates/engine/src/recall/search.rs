@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use komado_core::head::EntrySource;
 use komado_core::{Message, Seq, SessionId, ThreadId};
-use komado_store::search_index::{IndexQuery, Passage, SearchFilter, SearchHit, TermCounts};
+use komado_store::search_index::{IndexQuery, Passage, SearchFilter, SearchFor, SearchHit, TermCounts};
 use komado_store::{Journal, OpenMode, SearchIndex};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Seek, SeekFrom};
@@ -184,7 +184,7 @@ impl Search<'_> {
         let filter = self.filter.clone();
         for (session, thread, seq, worth) in givers {
             let reach = AFTER.len() as u32;
-            let beside = self.shelves.get(&session)?.around(&thread, seq, reach, &filter)?;
+            let beside = self.shelves.get(&session)?.hits(SearchFor::Around(&thread, seq, reach), &filter)?;
             for (distance, hit) in beside {
                 let candidate = Candidate { session: session.clone(), hit, score: 0.0 };
                 let at = *places.entry(place(&candidate)).or_insert_with(|| {
@@ -292,7 +292,7 @@ pub(super) fn beside(
         ..SearchFilter::default()
     };
     let mut found = Vec::new();
-    for (_, hit) in shelf.around(&hit.thread, hit.seq, ask.neighbours, &filter)? {
+    for (_, hit) in shelf.hits(SearchFor::Around(&hit.thread, hit.seq, ask.neighbours), &filter)? {
         let text = reader.message(session, &hit.thread, hit.seq)?.map(|m| text_of(&m)).unwrap_or_default();
         let snippet = around_match(&text, &[], ask.snippet.min(BESIDE)).text;
         found.push(RecallNeighbour { seq: hit.seq, role: hit.role, snippet });

@@ -2,7 +2,8 @@
 
 use super::Cancel;
 use super::feed::RequestFeed;
-use super::{Core, SendError, SendStep, error, unless};
+use super::{Client, Core, SendError, SendStep, error, unless};
+use crate::provider::shown;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,12 +34,11 @@ pub struct ProviderResponse {
 
 impl ProviderResponse {
     pub(super) fn new(
+        client: &Client,
         answer: reqwest::Response,
-        url: String,
-        core: Arc<Core>,
-        idle: Duration,
-        cancel: Cancel,
+        url: &str,
         feed: Option<RequestFeed>,
+        cancel: &Cancel,
     ) -> Self {
         let pair = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
@@ -46,12 +46,12 @@ impl ProviderResponse {
         Self {
             status: answer.status().as_u16(),
             headers: answer.headers().iter().map(pair).collect(),
-            url,
+            url: shown(url),
             held: VecDeque::new(),
             rest: Some(answer),
-            core,
-            idle,
-            cancel,
+            core: Arc::clone(&client.core),
+            idle: client.patience.idle,
+            cancel: cancel.clone(),
             _feed: feed,
         }
     }

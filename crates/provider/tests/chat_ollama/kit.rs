@@ -4,7 +4,7 @@ use komado_core::journal::Setup;
 use komado_core::message::{Message, MessagePart};
 use komado_core::openai::BlobReader;
 use komado_core::raw::RawJson;
-use komado_provider::dialect::ResponseStamp;
+use komado_provider::dialect::{RequestOutput, ResponseStamp};
 use komado_provider::{Dialect, ModelEvent, ModelRequest, ModelResponse, ResponseForm, ToolUse};
 use std::io::{self, Write};
 
@@ -96,7 +96,7 @@ pub(crate) fn written(
     let (mut out, mut ends) = (Vec::new(), Vec::new());
     let mut writer = dialect.writer(ask, &mut out).unwrap();
     for message in messages {
-        writer.message(message, &mut Names, &mut out).unwrap();
+        writer.message(message, &mut RequestOutput { bytes: &mut out, blobs: &mut Names }).unwrap();
         ends.push(out.len());
     }
     writer.end(&mut out).unwrap();

@@ -3,6 +3,7 @@
 use super::kit::{Names, ask, setup, written};
 use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
 use komado_core::raw::RawJson;
+use komado_provider::dialect::RequestOutput;
 use komado_provider::{Dialect, ToolUse};
 
 const TOOLS: &str =
@@ -345,7 +346,9 @@ fn a_blob_that_cannot_be_read_is_an_error_of_the_writer() {
         let setup = setup(dialect, None, None, None);
         let mut out = Vec::new();
         let mut writer = dialect.writer(&ask(&setup), &mut out).unwrap();
-        assert!(writer.message(&message, &mut Broken, &mut out).is_err());
-        assert!(writer.message(&message, &mut Names, &mut out).is_ok());
+        assert!(
+            writer.message(&message, &mut RequestOutput { bytes: &mut out, blobs: &mut Broken }).is_err()
+        );
+        assert!(writer.message(&message, &mut RequestOutput { bytes: &mut out, blobs: &mut Names }).is_ok());
     }
 }

@@ -4,7 +4,7 @@ use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, Message, MessagePart, Opaque, Role, ToolOutcome};
 use komado_core::openai::BlobReader;
 use komado_core::raw::RawJson;
-use komado_provider::dialect::ResponseStamp;
+use komado_provider::dialect::{RequestOutput, ResponseStamp};
 use komado_provider::{
     Dialect, ModelEvent, ModelRequest, ModelResponse, ParsedRequest, ResponseForm, ToolUse,
 };
@@ -41,7 +41,7 @@ pub(crate) fn written(dialect: Dialect, ask: &ModelRequest<'_>, messages: &[Mess
     let mut out = Vec::new();
     let mut writer = dialect.writer(ask, &mut out).unwrap();
     for message in messages {
-        writer.message(message, &mut Named, &mut out).unwrap();
+        writer.message(message, &mut RequestOutput { bytes: &mut out, blobs: &mut Named }).unwrap();
     }
     let open = String::from_utf8(out.clone()).unwrap();
     writer.end(&mut out).unwrap();

@@ -4,7 +4,7 @@ use crate::messages_responses::play::{BOTH, Named, ask, call, opaque, request, r
 use komado_core::journal::Setup;
 use komado_core::message::{CallKind, ImageSource, Message, MessagePart, Role};
 use komado_core::raw::RawJson;
-use komado_provider::dialect::WriteRequest;
+use komado_provider::dialect::{RequestOutput, WriteRequest};
 use komado_provider::{Dialect, ModelRequest, ToolUse};
 
 const TAIL: &str = r#","max_tokens":100,"stream":true,"cache_control":{"type":"ephemeral"}}"#;
@@ -243,7 +243,9 @@ fn a_writer_that_cannot_write_says_so() {
     let setup = Setup::default();
     for dialect in BOTH {
         let mut writer: Box<dyn WriteRequest> = dialect.writer(&ask(&setup), &mut Vec::new()).unwrap();
-        assert!(writer.message(&user("a"), &mut Named, &mut Full).is_err());
+        assert!(
+            writer.message(&user("a"), &mut RequestOutput { bytes: &mut Full, blobs: &mut Named }).is_err()
+        );
         assert!(writer.end(&mut Full).is_err());
     }
 }

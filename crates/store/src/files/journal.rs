@@ -10,10 +10,7 @@ use super::{derived, folders};
 use crate::error::IoContext;
 use crate::lease::ThreadLease;
 use crate::request_file::RequestFile;
-use crate::{
-    Error, Journal, JournalRepair, JournalRow, OpenMode, Result, check_rewritten, check_rows, read_record,
-};
-use komado_core::head::EntrySource;
+use crate::{Error, Journal, JournalRepair, JournalRow, OpenMode, Result, check_rewritten, check_rows};
 use komado_core::journal::{Record, decode};
 use komado_core::thread::Header;
 use komado_core::{Head, Seq, ThreadId, View};
@@ -152,7 +149,7 @@ impl FileJournal {
 
     fn base_head(&self) -> Result<Head> {
         match &self.base {
-            Some(base) => EntrySource::head(&**base, self.base_seq()),
+            Some(base) => Journal::head(&**base, self.base_seq()),
             None => Ok(Head::START),
         }
     }
@@ -338,35 +335,6 @@ pub(super) fn is_settled(folder: &ThreadFolder) -> Result<bool> {
     Ok(end == file.metadata().tried("look at", &path)?.len())
 }
 
-impl EntrySource for FileJournal {
-    type Error = Error;
-
-    fn last(&self) -> Seq {
-        self.tail.0
-    }
-
-    fn head(&self, seq: Seq) -> Result<Head> {
-        let base = self.base_seq();
-        if seq == self.tail.0 {
-            return Ok(self.tail.1);
-        }
-        match &self.base {
-            _ if seq > self.tail.0 => Err(self.no_entry(seq)),
-            _ if seq > base => Ok(self.index.get(u64::from(seq - base - 1))?.0),
-            Some(journal) => EntrySource::head(&**journal, seq),
-            None => Ok(Head::START),
-        }
-    }
-
-    fn record(&self, seq: Seq) -> Result<Record> {
-        read_record(self, seq)
-    }
-
-    fn above(&self, thread: &ThreadId) -> Result<Box<dyn EntrySource<Error = Error> + '_>> {
-        Ok(Box::new(self.opener.open(&self.header.session, thread, OpenMode::Read)?))
-    }
-}
-
 impl FileJournal {
     fn check_writer(&self) -> Result<()> {
         match &self.lease {
@@ -396,7 +364,16 @@ impl Journal for FileJournal {
     }
 
     fn head(&self, seq: Seq) -> Result<Head> {
-        EntrySource::head(self, seq)
+        let base = self.base_seq();
+        if seq == self.tail.0 {
+            return Ok(self.tail.1);
+        }
+        match &self.base {
+            _ if seq > self.tail.0 => Err(self.no_entry(seq)),
+            _ if seq > base => Ok(self.index.get(u64::from(seq - base - 1))?.0),
+            Some(journal) => Journal::head(&**journal, seq),
+            None => Ok(Head::START),
+        }
     }
 
     fn line(&self, seq: Seq) -> Result<Vec<u8>> {

@@ -5,23 +5,21 @@
 
 use super::tasks::TaskTable;
 use super::{FileJournal, FileStore, TaskTableStore};
-use crate::tables::{BranchFilter, ThreadMail};
+use crate::tables::{BranchFilter, ThreadMail, ToldWords};
 use crate::{Error, OpenMode, Result, Store};
 use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Ending, Entry, Record};
 use komado_core::thread::{Branch, Header, ThreadStatus};
 use komado_core::{Seq, SessionId, ThreadId, View, thread};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What the journals of a session say of its threads.
 #[derive(Default)]
 pub(super) struct SessionThreads {
     /// A row for each spawned thread, and for those they were spawned from.
     branches: Vec<Branch>,
-    /// Who told whom, and when: the oldest first.
-    told: Vec<(String, ThreadId, ThreadMail)>,
-    /// What each thread has heard of each other one.
-    heard: BTreeMap<(ThreadId, ThreadId), Seq>,
+    /// What they told each other.
+    words: ToldWords,
     /// What does not fit together.
     gaps: Vec<String>,
     /// What cannot be read, and why.
@@ -61,7 +59,7 @@ impl SessionThreads {
         known: &BTreeSet<ThreadId>,
     ) -> Result<()> {
         match EntrySource::head(journal, seq)?.kind {
-            Kind::Tell | Kind::Heard => self.take_mail(&branch.thread, EntrySource::record(journal, seq)?),
+            Kind::Tell | Kind::Heard => self.words.take(&branch.thread, EntrySource::record(journal, seq)?),
             Kind::Anchor if view.on_path(seq) => {
                 let record = EntrySource::record(journal, view.anchor(seq))?;
                 self.take_lost(branch, seq, record, known);
@@ -96,19 +94,6 @@ impl SessionThreads {
             created_at: header.timestamp.clone(),
             completed_at,
             parent,
-        }
-    }
-
-    fn take_mail(&mut self, thread: &ThreadId, record: Record) {
-        match record.entry {
-            Entry::Tell { to, .. } => {
-                self.told.push((record.timestamp, to, ThreadMail { from: thread.clone(), seq: record.seq }));
-            }
-            Entry::Heard { from, upto } => {
-                let most = self.heard.entry((thread.clone(), from)).or_default();
-                *most = upto.max(*most);
-            }
-            _ => {}
         }
     }
 
@@ -149,14 +134,6 @@ impl SessionThreads {
             }
         }
         Ok(threads)
-    }
-
-    /// What waits for each thread, in the order it was told.
-    fn mail(&self) -> impl Iterator<Item = (&ThreadId, &ThreadMail)> {
-        let waits = |to: &ThreadId, mail: &ThreadMail| {
-            self.heard.get(&(to.clone(), mail.from.clone())).is_none_or(|upto| *upto < mail.seq)
-        };
-        self.told.iter().map(|(_, to, mail)| (to, mail)).filter(move |(to, mail)| waits(to, mail))
     }
 }
 
@@ -222,7 +199,6 @@ impl FileStore {
         for root in family.branches.iter_mut().filter(|branch| branch.parent.is_none()) {
             root.told = true;
         }
-        family.told.sort_by(|(a, _, x), (b, _, y)| (a, &x.from, x.seq).cmp(&(b, &y.from, y.seq)));
         Ok(family)
     }
 
@@ -246,10 +222,10 @@ impl FileStore {
         for branch in family.branches.iter().filter(|branch| !is_known(branch)) {
             tasks.put_branch(branch)?;
         }
-        for (to, mail) in family.mail().filter(|(to, _)| !told.contains(to)) {
+        for (to, mail) in family.words.waiting().filter(|(to, _)| !told.contains(to)) {
             tasks.post(id, to, mail)?;
         }
-        family.heard.iter().try_for_each(|((to, from), upto)| tasks.taken(id, to, from, *upto))
+        family.words.heard.iter().try_for_each(|((to, from), upto)| tasks.taken(id, to, from, *upto))
     }
 
     /// Compares the rows of a session's threads with its journals; puts right what differs, and tells it.
@@ -297,17 +273,15 @@ impl FileStore {
 
     /// Words that wait are in the table, words that were heard are not.
     fn check_mail(&self, id: &SessionId, family: &SessionThreads, told: &BTreeSet<ThreadId>) -> Result<()> {
+        let words = &family.words;
         let threads: BTreeSet<&ThreadId> =
-            family.told.iter().map(|(_, to, _)| to).chain(family.heard.keys().map(|(to, _)| to)).collect();
+            words.told.iter().map(|(_, to, _)| to).chain(words.heard.keys().map(|(to, _)| to)).collect();
+        let waiting: Vec<(&ThreadId, &ThreadMail)> = words.waiting().collect();
         for to in threads.into_iter().filter(|to| !told.contains(*to)) {
-            let waits: Vec<&ThreadMail> =
-                family.mail().filter(|(whose, _)| *whose == to).map(|(_, m)| m).collect();
             let known = self.with_tasks(|tasks| tasks.mail(id, to))?;
-            let lost: Vec<&ThreadMail> = waits.into_iter().filter(|mail| !known.contains(mail)).collect();
-            let heard = |mail: &&ThreadMail| {
-                family.heard.get(&(to.clone(), mail.from.clone())).is_some_and(|upto| mail.seq <= *upto)
-            };
-            let stale: Vec<&ThreadMail> = known.iter().filter(heard).collect();
+            let waits = waiting.iter().filter(|(whose, _)| *whose == to).map(|(_, mail)| *mail);
+            let lost: Vec<&ThreadMail> = waits.filter(|mail| !known.contains(mail)).collect();
+            let stale: Vec<&ThreadMail> = known.iter().filter(|mail| words.was_heard(to, mail)).collect();
             if lost.is_empty() && stale.is_empty() {
                 continue;
             }

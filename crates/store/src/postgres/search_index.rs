@@ -6,11 +6,11 @@
 use super::server::{PostgresServer, PostgresTransaction, StatementValues, values};
 use super::{clean, seq};
 use crate::search_index::{
-    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchHit, SearchIndex,
-    TermCounts,
+    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchFor, SearchHit,
+    SearchIndex, TermCounts,
 };
 use crate::{Error, Result};
-use komado_core::{Role, Seq, SessionId, ThreadId};
+use komado_core::{Role, SessionId, ThreadId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -114,18 +114,6 @@ impl PostgresSearchIndex {
         let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
         Ok(Self { server: Arc::clone(server), session: row.get(0), clearings: row.get(1) })
     }
-
-    /// Asks for hits: the filter's values come before the others.
-    fn hits(
-        &self,
-        sql: &'static str,
-        filter: &SearchFilter,
-        others: StatementValues,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        let mut values = filtered(self.session, filter);
-        values.extend(others);
-        Ok(self.server.ask(sql, values)?.iter().filter_map(read).collect())
-    }
 }
 
 /// A term as the table knows it.
@@ -188,10 +176,6 @@ fn read(row: &Row) -> Option<(i32, SearchHit)> {
     Some((row.get::<_, i64>(12) as i32, hit))
 }
 
-fn alone(hits: Vec<(i32, SearchHit)>) -> Vec<SearchHit> {
-    hits.into_iter().map(|(_, hit)| hit).collect()
-}
-
 impl SearchIndex for PostgresSearchIndex {
     fn upto(&self, thread: &ThreadId) -> Result<IndexedUpto> {
         let sql = "SELECT seq, part FROM shelf_threads WHERE session = $1 AND thread = $2";
@@ -223,43 +207,37 @@ impl SearchIndex for PostgresSearchIndex {
         Ok(TermCounts { docs: sum(0), words: sum(1), holding })
     }
 
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
-        if sought.limit == 0 {
-            return Ok(Vec::new());
-        }
-        let terms: Vec<String> = sought.terms.iter().map(|(term, _)| known(term)).collect();
-        let worths: Vec<f64> = sought.terms.iter().map(|(_, worth)| f64::from(*worth)).collect();
-        let limit = i64::try_from(sought.limit).unwrap_or(i64::MAX);
-        let others = values![terms, worths, f64::from(sought.average.max(1.0)), limit];
-        self.hits(SEARCH, &sought.filter, others).map(alone)
-    }
-
-    fn holding(
-        &self,
-        terms: &[String],
-        filter: &SearchFilter,
-        before: Option<u64>,
-    ) -> Result<Vec<SearchHit>> {
-        let end = before.map_or(i64::MAX, |id| i64::try_from(id).unwrap_or(i64::MAX));
-        let counts = self.tally(terms)?.holding;
-        let rarest = counts.iter().enumerate().min_by_key(|(_, count)| **count).map(|(i, _)| i);
-        let Some(rarest) = rarest.and_then(|i| terms.get(i)) else {
-            return self.hits(ENTRIES, filter, values![end, PAGE]).map(alone);
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>> {
+        let (sql, others) = match wanted {
+            SearchFor::Best(IndexQuery { limit: 0, .. }) => return Ok(Vec::new()),
+            SearchFor::Best(IndexQuery { terms, average, limit, .. }) => {
+                let worths: Vec<f64> = terms.iter().map(|(_, worth)| f64::from(*worth)).collect();
+                let terms: Vec<String> = terms.iter().map(|(term, _)| known(term)).collect();
+                let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
+                (SEARCH, values![terms, worths, f64::from(average.max(1.0)), limit])
+            }
+            SearchFor::Holding(terms, before) => {
+                let end = before.map_or(i64::MAX, |id| i64::try_from(id).unwrap_or(i64::MAX));
+                let counts = self.tally(terms)?.holding;
+                let mut all: Vec<String> = terms.iter().map(|term| known(term)).collect();
+                match all.iter().zip(counts).min_by_key(|(_, count)| *count).map(|(rarest, _)| rarest.clone())
+                {
+                    None => (ENTRIES, values![end, PAGE]),
+                    Some(rarest) => {
+                        all.sort_unstable();
+                        all.dedup();
+                        (HOLDING, values![end, rarest, all, PAGE])
+                    }
+                }
+            }
+            SearchFor::Around(thread, seq, reach) => {
+                (AROUND, values![thread.to_string(), i64::from(seq), i64::from(reach)])
+            }
         };
-        let mut all: Vec<String> = terms.iter().map(|term| known(term)).collect();
-        all.sort_unstable();
-        all.dedup();
-        self.hits(HOLDING, filter, values![end, known(rarest), all, PAGE]).map(alone)
-    }
-
-    fn around(
-        &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
-        filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        self.hits(AROUND, filter, values![thread.to_string(), i64::from(seq), i64::from(reach)])
+        // The filter's values come before the others.
+        let mut values = filtered(self.session, filter);
+        values.extend(others);
+        Ok(self.server.ask(sql, values)?.iter().filter_map(read).collect())
     }
 
     fn clear(&mut self) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::search_index::postings::{LAST_PART, Posting, PostingRow, doc, entry_o
 use crate::search_index::search::{EntrySide, IndexTables, PackedPostings, StoredEntry, StoredPassage};
 use crate::search_index::sqlite::joined;
 use crate::search_index::{
-    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchHit, SearchIndex,
+    IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchFor, SearchHit, SearchIndex,
     TermCounts, search,
 };
 use crate::{Error, Result};
@@ -210,27 +210,8 @@ impl SearchIndex for RedisSearchIndex {
         self.stacks().tally(terms)
     }
 
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
-        search::search(&mut self.stacks(), sought)
-    }
-
-    fn holding(
-        &self,
-        terms: &[String],
-        filter: &SearchFilter,
-        before: Option<u64>,
-    ) -> Result<Vec<SearchHit>> {
-        search::holding(&mut self.stacks(), terms, filter, before)
-    }
-
-    fn around(
-        &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
-        filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        search::around(&mut self.stacks(), (thread, seq), reach, filter)
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>> {
+        search::hits(&mut self.stacks(), wanted, filter)
     }
 
     fn clear(&mut self) -> Result<()> {

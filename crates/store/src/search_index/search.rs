@@ -4,7 +4,7 @@
 //! term and the best entries so far, however large the shelf is.
 
 use super::postings::{Posting, doc, entry_of, unpack};
-use super::{IndexQuery, Passage, SearchFilter, SearchHit, TermCounts};
+use super::{IndexQuery, Passage, SearchFilter, SearchFor, SearchHit, TermCounts};
 use komado_core::{Role, Seq, ThreadId};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -135,9 +135,24 @@ impl Ranking<'_> {
     }
 }
 
-pub(crate) fn search<S: IndexTables>(
+/// The entries that are asked for, each with how far it is from the one that was named.
+pub(crate) fn hits<S: IndexTables>(
+    stacks: &mut S,
+    wanted: SearchFor<'_>,
+    filter: &SearchFilter,
+) -> Result<Vec<(i32, SearchHit)>, S::Error> {
+    let found = match wanted {
+        SearchFor::Best(sought) => search(stacks, sought, filter)?,
+        SearchFor::Holding(terms, before) => holding(stacks, terms, filter, before)?,
+        SearchFor::Around(thread, seq, reach) => return around(stacks, (thread, seq), reach, filter),
+    };
+    Ok(found.into_iter().map(|hit| (0, hit)).collect())
+}
+
+fn search<S: IndexTables>(
     stacks: &mut S,
     sought: &IndexQuery,
+    filter: &SearchFilter,
 ) -> Result<Vec<SearchHit>, S::Error> {
     if sought.limit == 0 {
         return Ok(Vec::new());
@@ -146,8 +161,7 @@ pub(crate) fn search<S: IndexTables>(
     for (term, worth) in &sought.terms {
         walks.push(Walk::new(stacks, term, *worth)?);
     }
-    let (filter, limit) = (&sought.filter, sought.limit);
-    let mut ranking = Ranking { filter, limit, heap: BinaryHeap::new(), open: None };
+    let mut ranking = Ranking { filter, limit: sought.limit, heap: BinaryHeap::new(), open: None };
     let mut found: Vec<(f32, u32)> = Vec::with_capacity(walks.len());
     while let Some(place) = walks.iter().filter_map(|walk| walk.now().map(|post| post.doc)).min() {
         found.clear();
@@ -254,7 +268,7 @@ impl Glance<'_> {
     }
 }
 
-pub(crate) fn holding<S: IndexTables>(
+fn holding<S: IndexTables>(
     stacks: &mut S,
     terms: &[String],
     filter: &SearchFilter,
@@ -308,7 +322,7 @@ fn latest<S: IndexTables>(
     Ok(hits)
 }
 
-pub(crate) fn around<S: IndexTables>(
+fn around<S: IndexTables>(
     stacks: &mut S,
     moment: (&ThreadId, Seq),
     reach: u32,

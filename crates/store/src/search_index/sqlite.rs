@@ -7,7 +7,7 @@
 use super::postings::{LAST_PART, Posting, PostingRow, doc, entry_of};
 use super::search::{EntrySide, IndexTables, PackedPostings, StoredEntry, StoredPassage};
 use super::{
-    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchHit, SearchIndex,
+    IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchFor, SearchHit, SearchIndex,
     TermCounts,
 };
 use crate::error::{IoContext, of_system};
@@ -334,27 +334,8 @@ impl SearchIndex for SqliteSearchIndex {
         Tables(&self.db()).tally(terms).map_err(|e| told(&e))
     }
 
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
-        super::search::search(&mut Tables(&self.db()), sought).map_err(|e| told(&e))
-    }
-
-    fn holding(
-        &self,
-        terms: &[String],
-        filter: &SearchFilter,
-        before: Option<u64>,
-    ) -> Result<Vec<SearchHit>> {
-        super::search::holding(&mut Tables(&self.db()), terms, filter, before).map_err(|e| told(&e))
-    }
-
-    fn around(
-        &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
-        filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        super::search::around(&mut Tables(&self.db()), (thread, seq), reach, filter).map_err(|e| told(&e))
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>> {
+        super::search::hits(&mut Tables(&self.db()), wanted, filter).map_err(|e| told(&e))
     }
 
     fn clear(&mut self) -> Result<()> {

@@ -6,9 +6,7 @@
 use komado_core::session::{Meta, Session};
 use komado_core::thread::{Branch, Header};
 use komado_core::{Head, Seq, SessionId, ThreadId, View};
-use komado_store::search_index::{
-    IndexQuery, IndexedEntry, IndexedUpto, SearchFilter, SearchHit, TermCounts,
-};
+use komado_store::search_index::{IndexedEntry, IndexedUpto, SearchFilter, SearchFor, SearchHit, TermCounts};
 use komado_store::{
     BlobRef, BlobSweep, Blobs, BranchFilter, BranchTable, Holder, JobOutcome, JobStage, Journal,
     JournalRepair, JournalRow, Lessons, OpenMode, Queue, QueuedJob, ReadSeek, RequestFile, Result,
@@ -335,27 +333,8 @@ impl<S: Store> SearchIndex for RetriedShelf<S> {
         self.store.go(|| self.shelf.tally(terms))
     }
 
-    fn search(&self, sought: &IndexQuery) -> Result<Vec<SearchHit>> {
-        self.store.go(|| self.shelf.search(sought))
-    }
-
-    fn holding(
-        &self,
-        terms: &[String],
-        filter: &SearchFilter,
-        before: Option<u64>,
-    ) -> Result<Vec<SearchHit>> {
-        self.store.go(|| self.shelf.holding(terms, filter, before))
-    }
-
-    fn around(
-        &self,
-        thread: &ThreadId,
-        seq: Seq,
-        reach: u32,
-        filter: &SearchFilter,
-    ) -> Result<Vec<(i32, SearchHit)>> {
-        self.store.go(|| self.shelf.around(thread, seq, reach, filter))
+    fn hits(&self, wanted: SearchFor<'_>, filter: &SearchFilter) -> Result<Vec<(i32, SearchHit)>> {
+        self.store.go(|| self.shelf.hits(wanted, filter))
     }
 
     fn clear(&mut self) -> Result<()> {

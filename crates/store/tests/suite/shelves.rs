@@ -3,7 +3,8 @@
 use super::{make, tid};
 use komado_core::{Role, Seq, SessionId, Span};
 use komado_store::search_index::{
-    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchHit, SearchIndex,
+    IndexQuery, IndexedEntry, IndexedPassage, IndexedUpto, Passage, SearchFilter, SearchFor, SearchHit,
+    SearchIndex,
 };
 use komado_store::{Error, Store};
 
@@ -164,7 +165,7 @@ pub(crate) fn what_stands_beside_an_entry_is_told_with_its_distance(store: &dyn 
     sheets[2].role = Role::Assistant;
     shelf.add(&tid("root"), at(0), at(10), &sheets).unwrap();
     let around = |seq: Seq, reach: u32, filter: &SearchFilter| -> Vec<(i32, Seq)> {
-        let found = shelf.around(&tid("root"), seq, reach, filter).unwrap();
+        let found = shelf.hits(SearchFor::Around(&tid("root"), seq, reach), filter).unwrap();
         found.into_iter().map(|(distance, hit)| (distance, hit.seq)).collect()
     };
     let all = SearchFilter::default();
@@ -172,7 +173,10 @@ pub(crate) fn what_stands_beside_an_entry_is_told_with_its_distance(store: &dyn 
     assert_eq!(around(10, 1, &all), [(-1, 9)]);
     assert_eq!(around(1, 9, &all).len(), 4);
     assert_eq!(around(3, 2, &SearchFilter { role: Some(Role::User), ..all.clone() }), [(-1, 1), (2, 9)]);
-    assert!(shelf.around(&tid("other"), 3, 2, &all).unwrap().is_empty() && around(3, 0, &all).is_empty());
+    assert!(
+        shelf.hits(SearchFor::Around(&tid("other"), 3, 2), &all).unwrap().is_empty()
+            && around(3, 0, &all).is_empty()
+    );
 }
 
 pub(crate) fn who_comes_too_late_is_told_so_and_nothing_is_added_twice(store: &dyn Store) {

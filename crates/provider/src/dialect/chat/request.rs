@@ -4,7 +4,9 @@
 //! next request is this one's bytes and more, and the provider's cache knows them.
 
 use crate::dialect::json::{JsonFields, field, kept, list, own, parsed, quoted, text};
-use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
+use crate::dialect::{
+    BadRequest, Dialect, ModelRequest, ParsedRequest, Read, RequestOutput, ToolUse, WriteRequest, tools,
+};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, Message, MessagePart, Opaque, Role};
 use komado_core::openai::{self, BadMessage, BlobReader, DIALECT};
@@ -72,21 +74,16 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn message(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()> {
         if let Some(text) = plain(message).filter(|_| self.joins) {
             return self.join(text, out);
         }
         self.part(out)?;
         let message = if self.is_strict { left_out(message) } else { filled(message) };
-        if let Some(old) = written(&message, blobs)? {
+        if let Some(old) = written(&message, out.blobs)? {
             return out.write_all(old.as_bytes());
         }
-        openai::write(&message, blobs, out)
+        openai::write(&message, out.blobs, out.bytes)
     }
 
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {

@@ -6,10 +6,11 @@ use crate::dialect::json::{
     self, JsonFields, call_extra, call_fields, field, inner, kept, number, object, of, opaque, parsed,
     quoted, rest, said, splice, text, write_string,
 };
-use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
+use crate::dialect::{
+    BadRequest, Dialect, ModelRequest, ParsedRequest, Read, RequestOutput, ToolUse, WriteRequest, tools,
+};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
-use komado_core::openai::BlobReader;
 use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -117,12 +118,7 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn message(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()> {
         let instructs = matches!(message.role, Role::System | Role::Developer);
         let leads = instructs && !self.begun;
         // In a prompt that is one text there is no place for a mark.
@@ -140,7 +136,7 @@ impl WriteRequest for Writer {
                 MessagePart::Text { text, extra } if instructs && wire == Role::User => {
                     write_text(&format!("<system>{text}</system>"), extra.as_ref(), out)?;
                 }
-                part => write_block(part, message.extra.as_ref(), blobs, out)?,
+                part => write_block(part, message.extra.as_ref(), out)?,
             }
         }
         if silent && self.open != Some(wire) {
@@ -406,17 +402,12 @@ pub(super) fn is_blank(text: &str) -> bool {
 }
 
 /// Writes a part that is shown; `extra` are the fields that a tool's answer has beside its own.
-fn write_block(
-    part: &MessagePart,
-    extra: Option<&Opaque>,
-    blobs: &mut dyn BlobReader,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_block(part: &MessagePart, extra: Option<&Opaque>, out: &mut RequestOutput<'_>) -> io::Result<()> {
     match part {
         MessagePart::Text { text, extra } => write_text(text, extra.as_ref(), out),
-        MessagePart::Image { source, .. } => write_image(source, blobs, out),
+        MessagePart::Image { source, .. } => write_image(source, out),
         MessagePart::Call(call) => write_call(call, out),
-        MessagePart::Result(outcome) => write_result(outcome, extra, blobs, out),
+        MessagePart::Result(outcome) => write_result(outcome, extra, out),
         MessagePart::Reasoning { text, signature } => {
             write_thinking(text, signature.as_deref().unwrap_or_default(), out)
         }
@@ -460,8 +451,7 @@ pub(super) fn write_call(call: &Call, out: &mut dyn Write) -> io::Result<()> {
 fn write_result(
     outcome: &ToolOutcome,
     extra: Option<&Opaque>,
-    blobs: &mut dyn BlobReader,
-    out: &mut dyn Write,
+    out: &mut RequestOutput<'_>,
 ) -> io::Result<()> {
     out.write_all(b"{\"type\":\"tool_result\",\"tool_use_id\":")?;
     write_string(&plain_id(&outcome.call_id), out)?;
@@ -477,7 +467,7 @@ fn write_result(
         parts => {
             for (i, part) in parts.iter().enumerate() {
                 out.write_all(if i == 0 { b",\"content\":[" } else { b"," })?;
-                write_block(part, None, blobs, out)?;
+                write_block(part, None, out)?;
             }
             out.write_all(b"]")?;
         }
@@ -495,12 +485,12 @@ fn is_content(part: &&MessagePart) -> bool {
         && is_shown(part)
 }
 
-fn write_image(source: &ImageSource, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
+fn write_image(source: &ImageSource, out: &mut RequestOutput<'_>) -> io::Result<()> {
     out.write_all(b"{\"type\":\"image\",\"source\":{\"type\":")?;
     match source {
         ImageSource::Blob { blob, media_type, .. } => {
             write!(out, "\"base64\",\"media_type\":{},\"data\":\"", quoted(media_type))?;
-            blobs.base64(blob, out)?;
+            out.blob(blob)?;
             out.write_all(b"\"}}")
         }
         ImageSource::Url { url } => match data_url(url) {

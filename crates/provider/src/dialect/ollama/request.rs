@@ -8,10 +8,11 @@ use crate::dialect::chat::{leading_system, thoughts};
 use crate::dialect::json::{
     self, JsonFields, array, field, list, objects, opaque, own, parsed, quoted, said, splice,
 };
-use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
+use crate::dialect::{
+    BadRequest, Dialect, ModelRequest, ParsedRequest, Read, RequestOutput, ToolUse, WriteRequest, tools,
+};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Role, ToolOutcome};
-use komado_core::openai::BlobReader;
 use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -46,12 +47,7 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn message(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             out.write_all(b",")?;
         }
@@ -64,7 +60,7 @@ impl WriteRequest for Writer {
             None => {
                 self.speech(message, &mut fields);
                 write!(out, "{{{}", fields.inner())?;
-                write_images(&message.parts, blobs, out)?;
+                write_images(&message.parts, out)?;
             }
         }
         let extra = own(message.extra.as_ref(), DIALECT).map(|extra| extra.json());
@@ -168,7 +164,7 @@ fn carried(source: &ImageSource) -> Option<Carried<'_>> {
     }
 }
 
-fn write_images(parts: &[MessagePart], blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
+fn write_images(parts: &[MessagePart], out: &mut RequestOutput<'_>) -> io::Result<()> {
     let images = parts.iter().filter_map(|part| match part {
         MessagePart::Image { source, .. } => carried(source),
         _ => None,
@@ -177,7 +173,7 @@ fn write_images(parts: &[MessagePart], blobs: &mut dyn BlobReader, out: &mut dyn
     for image in images {
         out.write_all(if any { b",\"" } else { b",\"images\":[\"" })?;
         match image {
-            Carried::Blob(id) => blobs.base64(id, out)?,
+            Carried::Blob(id) => out.blob(id)?,
             Carried::Base64(bytes) => out.write_all(bytes.as_bytes())?,
         }
         out.write_all(b"\"")?;

@@ -5,10 +5,11 @@ use crate::dialect::json::{
     self, JsonFields, call_extra, call_fields, field, kept, of, opaque, parsed, quoted, rest, splice, text,
     write_string,
 };
-use crate::dialect::{BadRequest, Dialect, ModelRequest, ParsedRequest, Read, ToolUse, WriteRequest, tools};
+use crate::dialect::{
+    BadRequest, Dialect, ModelRequest, ParsedRequest, Read, RequestOutput, ToolUse, WriteRequest, tools,
+};
 use komado_core::journal::Setup;
 use komado_core::message::{Call, CallKind, ImageSource, Message, MessagePart, Opaque, Role, ToolOutcome};
-use komado_core::openai::BlobReader;
 use komado_core::raw::{self, RawJson, RawObject};
 use serde_json::value::RawValue;
 use std::io::{self, Write};
@@ -75,12 +76,7 @@ impl Writer {
     }
 
     /// A message of anyone but the model: its parts are one item, unless one of them is an item itself.
-    fn spoken(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn spoken(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()> {
         let mut open = false;
         for part in &message.parts {
             if is_content(part) {
@@ -93,7 +89,7 @@ impl Writer {
                     out.write_all(b",\"content\":[")?;
                     open = true;
                 }
-                write_content(part, blobs, out)?;
+                write_content(part, out)?;
             } else if let MessagePart::Opaque(opaque) = part {
                 if std::mem::take(&mut open) {
                     out.write_all(b"]}")?;
@@ -117,8 +113,7 @@ impl Writer {
         &mut self,
         outcome: &ToolOutcome,
         extra: Option<&Opaque>,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
+        out: &mut RequestOutput<'_>,
     ) -> io::Result<()> {
         let kind = if self.custom.contains(&outcome.call_id) { CallKind::Custom } else { CallKind::Function };
         self.next_item(out)?;
@@ -136,7 +131,7 @@ impl Writer {
             parts => {
                 for (i, part) in parts.iter().enumerate() {
                     out.write_all(if i == 0 { b"[" } else { b"," })?;
-                    write_content(part, blobs, out)?;
+                    write_content(part, out)?;
                 }
                 out.write_all(b"]")?;
             }
@@ -147,16 +142,11 @@ impl Writer {
 }
 
 impl WriteRequest for Writer {
-    fn message(
-        &mut self,
-        message: &Message,
-        blobs: &mut dyn BlobReader,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn message(&mut self, message: &Message, out: &mut RequestOutput<'_>) -> io::Result<()> {
         match (message.role, message.outcome()) {
             (Role::Assistant, _) => self.assistant(message, out),
-            (_, Some(outcome)) => self.result(outcome, message.extra.as_ref(), blobs, out),
-            (_, None) => self.spoken(message, blobs, out),
+            (_, Some(outcome)) => self.result(outcome, message.extra.as_ref(), out),
+            (_, None) => self.spoken(message, out),
         }
     }
 
@@ -197,7 +187,7 @@ fn is_content(part: &MessagePart) -> bool {
     }
 }
 
-fn write_content(part: &MessagePart, blobs: &mut dyn BlobReader, out: &mut dyn Write) -> io::Result<()> {
+fn write_content(part: &MessagePart, out: &mut RequestOutput<'_>) -> io::Result<()> {
     match part {
         MessagePart::Text { text, extra } => {
             out.write_all(b"{\"type\":\"input_text\",\"text\":")?;
@@ -213,7 +203,7 @@ fn write_content(part: &MessagePart, blobs: &mut dyn BlobReader, out: &mut dyn W
                     // The opening quote is ours, the closing one comes after the bytes.
                     let media = quoted(&format!("data:{media_type};base64,"));
                     out.write_all(&media.as_bytes()[..media.len() - 1])?;
-                    blobs.base64(blob, out)?;
+                    out.blob(blob)?;
                     out.write_all(b"\"")?;
                 }
             }
