@@ -84,6 +84,7 @@ impl Price {
 pub const PRICES_OF: &str = "2026-11-15";
 
 /// Prices of models, with the day they are of.
+#[cfg(feature = "client")]
 #[derive(Clone, PartialEq, Debug)]
 pub struct PriceTable {
     /// The rows.
@@ -93,6 +94,7 @@ pub struct PriceTable {
 }
 
 /// A price of a session's model.
+#[cfg(feature = "client")]
 #[derive(Clone, PartialEq, Debug)]
 pub struct SessionPrice {
     /// The price.
@@ -101,6 +103,7 @@ pub struct SessionPrice {
     pub of: String,
 }
 
+#[cfg(feature = "client")]
 impl PriceTable {
     /// The price of a provider's model. A provider that serves models on the user's own machine asks for none, whatever the
     /// maker of such a model asks for; that is no price.
