@@ -227,7 +227,7 @@ fn with_path(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     verb_paths(command, "", &mut paths);
     let last = |path: &String| path.rsplit(' ').next().unwrap_or_default().to_owned();
     let mut meant: Vec<String> = paths.iter().filter(|path| last(path) == name).cloned().collect();
-    if meant.is_empty() && error.get(ContextKind::SuggestedSubcommand).is_none() {
+    if meant.is_empty() {
         let names: Vec<String> = paths.iter().map(last).collect();
         let near = nearest_name(&name, names.iter().map(String::as_str));
         meant = paths.iter().filter(|path| Some(last(path).as_str()) == near).cloned().collect();

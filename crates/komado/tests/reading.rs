@@ -313,13 +313,12 @@ fn a_name_that_is_not_there_is_told_with_the_nearest_and_a_beginning_of_several_
     let place = Place::new();
     talk(&place);
     let said = place.run(&["show", "licenses"]);
-    assert_eq!(
-        (said.code, said.err.as_str()),
-        (
-            3,
-            "komado: there is no session \"licenses\"; did you mean \"licences\"? `komado sessions` lists them\n"
-        )
+    let want = format!(
+        "komado: there is no session \"licenses\"; did you mean \"licences\"? sessions are in {}; `komado sessions` \
+         lists them\n",
+        place.base().display()
     );
+    assert_eq!((said.code, said.err), (3, want));
     let said = place.run(&["show", "licences/roto"]);
     assert!(said.code == 3 && said.err.contains("did you mean \"root\"?"), "{}", said.err);
     let said = place.run(&["show", "quite-another"]);

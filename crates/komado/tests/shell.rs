@@ -62,7 +62,7 @@ fn completing_makes_nothing_asks_nothing_and_uses_nothing_that_needs_consent() {
     // A folder that came with the working folder, with settings that need consent.
     let (other, line) = (Place::new(), ["show", "x"]);
     other.ok(&["new", "--id", "xyz", "--meter", "bytes4"]);
-    let copied = Command::new("cp").arg("-r").arg(other.base()).arg(place.base()).status().unwrap();
+    let copied = Command::new("cp").arg("-r").arg(other.base()).arg(place.contexts()).status().unwrap();
     assert!(copied.success());
     std::fs::write(place.path().join("komado.yaml"), "llm:\n  provider: evil\n").unwrap();
     assert!(offered(&place, "bash", &line).is_empty());

@@ -111,7 +111,8 @@ impl OpFault {
             }
             Missing::User(user) => format!("there is no user {user:?}; `komado user list` lists them"),
         };
-        Self { missing: Some(what), ..Self::not_found(message) }
+        let unknown_session = matches!(what, Missing::Session { .. });
+        Self { missing: Some(what), unknown_session, ..Self::not_found(message) }
     }
 
     /// What was named and is not there.

@@ -55,8 +55,12 @@ fn the_folder_of_the_contexts_is_the_data_folder_unless_the_working_folder_has_o
     assert_eq!(from, BaseDirFrom::Nowhere);
     assert!(origin.contains("HOME") && origin.contains("XDG_DATA_HOME"), "{origin}");
     let named = world.flag("--base-dir", "here");
-    let flag = "--base-dir".to_owned();
-    assert_eq!(found(&named), (named.path("work/here"), BaseDirFrom::Setting, flag));
+    let config = named.load();
+    assert_eq!(
+        (config.base_dir.clone(), config.base_dir_from),
+        (named.path("work/here"), BaseDirFrom::Setting)
+    );
+    assert_eq!(line(&config, "context_storage.base_dir"), "here (--base-dir)");
 }
 
 #[test]

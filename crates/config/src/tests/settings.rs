@@ -74,13 +74,13 @@ fn every_setting_of_the_table_reaches_its_field() {
     assert_eq!((config.user.as_deref(), config.meter.as_str()), (Some("値"), "chars4"));
     assert_eq!(config.store_url.as_deref(), Some("memory:"));
     let llm = config.models.of("openai").unwrap();
-    assert_eq!((llm.model.as_deref(), llm.context_length), (Some("値"), Some(42)));
+    assert_eq!((llm.model.as_deref(), llm.context_length), (Some("値"), Some(4242)));
     assert_eq!(
         (llm.api_key.as_deref(), llm.base_url.as_deref()),
         (Some("値"), Some("http://localhost:1234/"))
     );
     assert_eq!((llm.threshold, llm.dialect), (Some(25.0), Some(komado_provider::Dialect::Messages)));
-    assert_eq!((llm.max_tokens, llm.timeout_seconds), (Some(42), Some(42)));
+    assert_eq!((llm.max_tokens, llm.timeout_seconds), (Some(4242), Some(42)));
     assert_eq!(llm.api_key_file, Some(world.path("work/値")));
     assert_eq!((config.models.shrink, config.models.overflow_tries), (0.25, 7));
     let patience = &config.models.patience;

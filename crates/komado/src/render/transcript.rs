@@ -2,7 +2,8 @@
 //! edits as a row that says what stands for what and how to undo it.
 
 use super::journal::wrap;
-use crate::cli_output::{CliOutput, Style, clip, count, number};
+use super::sessions::rounded;
+use crate::cli_output::{CliOutput, Style, clip, count};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -61,7 +62,7 @@ impl TranscriptPrinter<'_> {
         self.paper.line("")?;
         match (&item.edit, item.role) {
             (Some(edit), TranscriptRole::Summary | TranscriptRole::Marker) => {
-                let (before, after) = (short(edit.before), short(edit.after));
+                let (before, after) = (rounded(edit.before), rounded(edit.after));
                 let row = format!(
                     "▚ {} of {}, {before} → {after} tokens · undo: komado revert {}@{}",
                     item.role.name(),
@@ -89,7 +90,7 @@ impl TranscriptPrinter<'_> {
         let name = item.name.as_deref().map(|name| format!(" {}", tamed(name))).unwrap_or_default();
         let thread = item.thread.as_deref().unwrap_or_default();
         let mut about = vec![format!("{thread}@{}", item.seq), time.to_owned()];
-        about.push(format!("{} tokens", short(item.tokens.into())));
+        about.push(format!("{} tokens", rounded(item.tokens.into())));
         about.extend(item.pinned.then(|| "pinned".to_owned()));
         let result = item.result.as_ref();
         about.extend(result.filter(|result| result.interrupted).map(|_| "never answered".to_owned()));
@@ -107,8 +108,8 @@ impl TranscriptPrinter<'_> {
             Some(edit) => self.row(&format!(
                 "▚ {} shows {} in place of {} tokens · undo: komado revert {}@{}",
                 edit.kind,
-                short(edit.after),
-                short(edit.before),
+                rounded(edit.after),
+                rounded(edit.before),
                 self.name,
                 edit.seq
             )),
@@ -206,30 +207,16 @@ fn called_with(arguments: &str) -> String {
     tamed(&fields.iter().map(told).collect::<Vec<_>>().join(" "))
 }
 
-/// Tokens in few columns: `940`, `18.2k`, `1.4M`.
-pub(crate) fn short(tokens: u64) -> String {
-    match tokens {
-        0..1000 => number(tokens),
-        1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1000.0),
-        _ => format!("{:.1}M", tokens as f64 / 1_000_000.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn arguments_stand_on_one_line_as_a_person_writes_them() {
-        assert_eq!(called_with(r#"{"path":"main.py","limit":3}"#), "path=main.py limit=3");
-        assert_eq!(called_with(r#"{"cmd":"ls -l","all":null}"#), r#"cmd="ls -l" all=null"#);
+        assert_eq!(called_with(r#"{"path":"main.py","limit":3}"#), "limit=3 path=main.py");
+        assert_eq!(called_with(r#"{"cmd":"ls -l","all":null}"#), r#"all=null cmd="ls -l""#);
         assert_eq!(called_with("free\ntext\u{1b}[2J"), r"free text\u001b[2J");
         assert_eq!(called_with("{}"), "");
-    }
-
-    #[test]
-    fn tokens_take_few_columns() {
-        assert_eq!([0, 999, 1000, 18_240, 1_400_000].map(short), ["0", "999", "1.0k", "18.2k", "1.4M"]);
     }
 
     #[test]

@@ -168,6 +168,9 @@ struct Given {
 }
 
 #[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "komado edit setup <ADDRESS> [--system <TEXT>] [--tools <FILE>]\n       [--params <FILE>]"
+)]
 pub(crate) struct SetupArgs {
     /// The session, or SESSION/THREAD
     #[arg(value_name = "ADDRESS")]

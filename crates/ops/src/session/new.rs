@@ -48,7 +48,7 @@ pub struct New {
     /// Who speaks in it: the name of a persona in the settings
     #[arg(long, value_name = "NAME")]
     pub persona: Option<String>,
-    /// What its child threads get, such as {"default_window_ratio":0.7,"max_depth":2,"enabled":true}
+    /// What its child threads get, such as {"default_window_ratio":0.7}
     #[arg(long, value_name = "JSON")]
     pub stelis: Option<ChildSettings>,
 }

@@ -18,7 +18,7 @@ fn ten_who_start_at_once_make_the_tables_once() {
         }
     });
     assert_eq!(open(&url).sessions(&komado_store::SessionQuery::default()).unwrap().len(), 10);
-    assert_eq!(sql(&url, "SELECT version FROM komado_schema"), [[Some("3".to_owned())]]);
+    assert_eq!(sql(&url, "SELECT version FROM komado_schema"), [[Some("4".to_owned())]]);
 }
 
 #[test]

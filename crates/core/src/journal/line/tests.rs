@@ -102,7 +102,7 @@ fn what_is_wrong_with_a_line_is_said_with_the_field() {
         (chronicle, r#""text":"書いた","#, "", "field `text` is missing"),
         (chronicle, r#""partial":true"#, r#""partial":1"#, "field `partial`: invalid type: integer `1`"),
         (chronicle, r#""input_tokens":100"#, r#""input_tokens":-1"#, "field `usage`: invalid value"),
-        (LINES[5].1, r#""to":"stelis_2""#, r#""to":"宛""#, "field `to`: not a valid thread id: \"宛\""),
+        (LINES[5].1, r#""to":"stelis_2""#, r#""to":"宛/先""#, "field `to`: not a valid thread id: \"宛/先\""),
         (LINES[6].1, r#""upto":10"#, r#""upto":"ten""#, "field `upto`: invalid type: string"),
         (LINES[6].1, r#""from":"stelis_1","#, "", "field `from` is missing"),
         (LINES[7].1, r#""brief":"began""#, r#""brief":[]"#, "field `brief`: invalid type: sequence"),
