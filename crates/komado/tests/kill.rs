@@ -8,7 +8,7 @@ use komado_testkit::soak::times;
 use run::Place;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 const HANDS: u64 = 4;
@@ -53,6 +53,7 @@ fn write_and_kill(place: &Place, session: &str, from: u64, dice: &mut Dice) -> V
     let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&acknowledged);
+    let (acknowledges, begun) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
@@ -60,6 +61,7 @@ fn write_and_kill(place: &Place, session: &str, from: u64, dice: &mut Dice) -> V
         while stdout.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
             heard.lock().unwrap().push(line.trim().to_owned());
             line.clear();
+            let _ = acknowledges.send(());
         }
     });
     let seed = dice.roll(u64::MAX) | 1;
@@ -71,6 +73,10 @@ fn write_and_kill(place: &Place, session: &str, from: u64, dice: &mut Dice) -> V
             }
         }
     });
+    // One in four is killed at its start, however long that takes here; the others while they write.
+    if dice.roll(4) > 0 {
+        let _ = begun.recv();
+    }
     std::thread::sleep(Duration::from_micros(dice.roll(40_000)));
     child.kill().unwrap();
     child.wait().unwrap();

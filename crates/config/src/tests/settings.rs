@@ -188,7 +188,7 @@ fn check_ladder(config: &super::super::Config) {
     let policy = config.policy(None);
     assert_eq!(
         (policy.preset, policy.reserve, policy.tools),
-        (Preset::Seed002, Some(42), ToolBudget::Tokens(42))
+        (Preset::Seed002, Some(4242), ToolBudget::Tokens(4242))
     );
     assert_eq!((policy.buffer, policy.low, policy.min_gain, policy.summary), (0.25, 0.25, 0.25, 0.25));
     assert_eq!(
