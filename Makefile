@@ -16,12 +16,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## watch a conversation outgrow its window and go on, then serve the built-in scripted model until Ctrl-C
-	cargo build --release -p komado
-	@cargo run --release -q -p komado -- dev demo
-	@cargo run --release -q -p komado -- serve --upstream scripted
+	cargo build -p komado
+	@cargo run -q -p komado -- dev demo
+	@cargo run -q -p komado -- serve --upstream scripted
 
 demo: ## only watch
-	@cargo run --release -q -p komado -- dev demo
+	@cargo run -q -p komado -- dev demo
 
 test: setup lint test-features ## everything that must pass: lint, each Cargo feature alone, then every test
 	cargo test --workspace --no-fail-fast

@@ -115,7 +115,7 @@ fn check_tasks(agent: &super::super::AgentConfig, world: &World) {
     let (work, limits, tools) = (&agent.pace, &agent.limits, &agent.tools);
     assert_eq!((agent.concurrency, work.tries), (42, 42));
     assert_eq!([work.hidden, work.pause, work.grace, work.poll], [seconds(42); 4]);
-    assert_eq!((limits.turns, limits.time, limits.tokens), (Some(42), Some(seconds(42 * 60)), Some(42)));
+    assert_eq!((limits.turns, limits.time, limits.tokens), (Some(42), Some(seconds(42 * 60)), Some(4242)));
     assert_eq!((limits.errors, agent.system_prompt.as_deref()), (42, Some("値")));
     let path = Some(world.path("work/値"));
     assert_eq!([&agent.rules_file, &agent.playbook, &tools.work_dir], [&path; 3]);

@@ -20,7 +20,7 @@ pub(crate) struct Proxy {
 #[derive(Default)]
 struct State {
     cuts: AtomicU32,
-    is_calm: AtomicBool,
+    is_cutting: AtomicBool,
     cut: (Mutex<()>, Condvar),
 }
 
@@ -42,13 +42,14 @@ impl Proxy {
         self.state.cuts.load(SeqCst)
     }
 
-    /// Goes on until so many were cut, and cuts none after that.
+    /// Cuts connections until so many were cut. None is cut before or after that: a store is opened whole.
     pub(crate) fn cut_until(&self, enough: u32) {
+        self.state.is_cutting.store(true, SeqCst);
         let (lock, changed) = &self.state.cut;
         let guard = lock.lock().unwrap();
         let long = Duration::from_secs(180);
         let waited = changed.wait_timeout_while(guard, long, |()| self.cuts() < enough).unwrap().1;
-        self.state.is_calm.store(true, SeqCst);
+        self.state.is_cutting.store(false, SeqCst);
         assert!(!waited.timed_out(), "only {} connections were cut", self.cuts());
     }
 }
@@ -57,7 +58,7 @@ impl State {
     /// How many of `bytes` pass where `left` more may.
     fn passed(&self, left: &AtomicI64, bytes: usize) -> usize {
         let room = left.fetch_sub(bytes as i64, SeqCst);
-        if self.is_calm.load(SeqCst) {
+        if !self.is_cutting.load(SeqCst) {
             return bytes;
         }
         let passed = bytes.min(usize::try_from(room).unwrap_or(0));
