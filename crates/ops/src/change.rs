@@ -68,6 +68,11 @@ pub fn name(found: &ResolvedAddress) -> String {
     }
 }
 
+/// A text as a shell takes it for one word.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// The command that goes back to entry `seq`.
 pub fn rewind_to(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado rewind {}@{seq}", name(found))
@@ -81,4 +86,12 @@ pub fn rewind_before(found: &ResolvedAddress, seq: Seq) -> String {
 /// The command that takes back the edit `seq`.
 pub fn revert(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado revert {}@{seq}", name(found))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_shell_takes_what_is_quoted_for_one_word() {
+        assert_eq!(super::quoted("it's 直った"), r"'it'\''s 直った'");
+    }
 }

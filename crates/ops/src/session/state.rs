@@ -2,6 +2,7 @@
 
 use super::by_people;
 use crate::address::AtSession;
+use crate::change::quoted;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
 use komado_agent::handler::{TaskMark, kept};
 use komado_core::session::{Session, State};
@@ -37,7 +38,6 @@ pub struct StateChange {
 pub(super) fn enter(
     context: &OperationContext,
     at: &AtSession,
-    undo: &str,
     op: impl FnOnce(&Engine, &SessionId) -> Result<Session>,
 ) -> OpResult<StateChange> {
     let found = context.find(at)?;
@@ -45,6 +45,7 @@ pub(super) fn enter(
         return Err(OpFault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
     let id = found.session;
+    let undo = back_to(&context.session(&id)?);
     let before = open_children(context, &id)?;
     let session = op(&context.engine, &id)?;
     let after = open_children(context, &id)?;
@@ -57,10 +58,24 @@ pub(super) fn enter(
         completed_at: session.completed_at,
         error_message: session.error_message,
         folder: context.folder(&id),
-        undo: format!("komado session {undo} {id}"),
+        undo,
         undo_aborted: aborted.iter().map(again).collect(),
         aborted,
     })
+}
+
+/// The command that makes of a session what it is now.
+fn back_to(session: &Session) -> String {
+    let id = &session.meta.uuid;
+    let why = session.error_message.as_deref().map(quoted);
+    let more = why.as_ref().map_or(String::new(), |why| format!(" {why}"));
+    match session.status {
+        State::Completed => format!("komado session complete {id}"),
+        State::Failed => format!("komado session fail {id} {}", why.unwrap_or_else(|| quoted("failed"))),
+        State::Stopped => format!("komado session stop {id}{more}"),
+        State::Paused => format!("komado session pause {id}{more}"),
+        State::Queued | State::Running => format!("komado session resume {id}"),
+    }
 }
 
 /// The child threads that have not ended, those further up first.
@@ -88,7 +103,7 @@ impl Operation for Complete {
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, "resume", |engine, id| engine.complete(id, self.result))
+        enter(context, &self.at, |engine, id| engine.complete(id, self.result))
     }
 }
 
@@ -110,7 +125,7 @@ impl Operation for FailSession {
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, "resume", |engine, id| engine.fail(id, &self.reason))
+        enter(context, &self.at, |engine, id| engine.fail(id, &self.reason))
     }
 }
 
@@ -131,7 +146,7 @@ impl Operation for StopSession {
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, "resume", |engine, id| engine.stop(id, self.reason))
+        enter(context, &self.at, |engine, id| engine.stop(id, self.reason))
     }
 }
 
@@ -152,7 +167,7 @@ impl Operation for Pause {
     type Output = StateChange;
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, "resume", |engine, id| engine.pause(id, self.reason))
+        enter(context, &self.at, |engine, id| engine.pause(id, self.reason))
     }
 }
 
@@ -172,7 +187,7 @@ impl Operation for ResumeSession {
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         check_by_hand(context, &context.find(&self.at)?.session)?;
-        enter(context, &self.at, "pause", |engine, id| engine.resume(id))
+        enter(context, &self.at, |engine, id| engine.resume(id))
     }
 }
 

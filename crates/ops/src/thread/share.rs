@@ -141,15 +141,10 @@ fn undo(context: &OperationContext, found: &ResolvedAddress) -> OpResult<String>
     };
     let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
     let words = match closed.map(|record| record.entry) {
-        Some(Entry::Close(Close { result: Some(words), .. })) => format!(" {}", quoted(&words)),
+        Some(Entry::Close(Close { result: Some(words), .. })) => format!(" {}", change::quoted(&words)),
         _ => String::new(),
     };
     Ok(format!("komado thread {verb} {}{words}{more}", change::name(found)))
-}
-
-/// A text as a shell takes it for one word.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Change how the window is shared among threads, for a child thread and those below it.
@@ -242,13 +237,4 @@ impl Operation for BalanceThread {
 fn current(context: &OperationContext, found: &ResolvedAddress) -> OpResult<Option<Ratio>> {
     let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     Ok(thread.share()?.and_then(|share| share.slices.last().map(|slice| slice.ratio)))
-}
-
-#[cfg(test)]
-mod tests {
-
-    #[test]
-    fn a_shell_takes_what_is_quoted_for_one_word() {
-        assert_eq!(super::quoted("it's 直った"), r"'it'\''s 直った'");
-    }
 }
