@@ -202,7 +202,7 @@ impl ContextUse {
             let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
             let (before, after) = (grouped(edit.tokens_before), grouped(edit.tokens_after));
             let why = BudgetRule::named(&edit.rule)
-                .map_or_else(|| edit.rule.clone(), |rule| rule.words().to_owned());
+                .map_or_else(|| edit.rule.clone(), |rule| rule_words(rule).to_owned());
             lines.push(format!("  @{} {} {span}: {before} → {after} tokens ({why})", edit.seq, edit.op));
         }
         if !self.pins.is_empty() {
@@ -214,6 +214,14 @@ impl ContextUse {
             lines.push(format!("  waiting for results: {}", calls.collect::<Vec<_>>().join(", ")));
         }
         lines
+    }
+}
+
+/// Why an edit was made, in words.
+fn rule_words(rule: BudgetRule) -> &'static str {
+    match rule {
+        BudgetRule::SoftMark | BudgetRule::Threshold => "over the mark",
+        rule => rule.words(),
     }
 }
 
