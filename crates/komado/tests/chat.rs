@@ -250,7 +250,7 @@ fn chat_is_not_for_programs() {
 fn a_chat_in_which_nothing_was_said_leaves_no_session() {
     let place = Place::new();
     let said = chat(&place, &[], "repeat: kept\n/new\n/again\n/model\n/new\n/quit\n");
-    assert!(said.code == 0 && said.err.contains("nothing was said yet"), "{}", said.err);
+    assert!(said.code == 1 && said.err.contains("nothing was said yet"), "{}", said.err);
     assert!(!said.err.contains("go on with"), "{}", said.err);
     assert_eq!(place.json_lines(&["sessions"]).len(), 1);
     let said = chat(&place, &["-c"], "repeat: more\n");

@@ -2,6 +2,7 @@
 
 use crate::{OpResult, OperationContext};
 use komado_core::Seq;
+use komado_core::journal::{Close, Entry};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
 use komado_store::OpenMode;
@@ -68,8 +69,17 @@ pub fn name(found: &ResolvedAddress) -> String {
     }
 }
 
+/// The result or the reason with which a thread was closed, as a shell takes it for one word.
+pub(crate) fn closing_words(thread: &Thread<'_>) -> OpResult<Option<String>> {
+    let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
+    Ok(match closed.map(|record| record.entry) {
+        Some(Entry::Close(Close { result: Some(words), .. })) => Some(quoted(&words)),
+        _ => None,
+    })
+}
+
 /// A text as a shell takes it for one word.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

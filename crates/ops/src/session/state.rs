@@ -2,7 +2,7 @@
 
 use super::by_people;
 use crate::address::AtSession;
-use crate::change::quoted;
+use crate::change::closing_words;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
 use komado_agent::handler::{TaskMark, kept};
 use komado_core::session::{Session, State};
@@ -45,7 +45,7 @@ pub(super) fn enter(
         return Err(OpFault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
     let id = found.session;
-    let undo = back_to(&context.session(&id)?);
+    let undo = back_to(context, &context.session(&id)?)?;
     let before = open_children(context, &id)?;
     let session = op(&context.engine, &id)?;
     let after = open_children(context, &id)?;
@@ -64,18 +64,21 @@ pub(super) fn enter(
     })
 }
 
-/// The command that makes of a session what it is now.
-fn back_to(session: &Session) -> String {
-    let id = &session.meta.uuid;
-    let why = session.error_message.as_deref().map(quoted);
-    let more = why.as_ref().map_or(String::new(), |why| format!(" {why}"));
-    match session.status {
-        State::Completed => format!("komado session complete {id}"),
-        State::Failed => format!("komado session fail {id} {}", why.unwrap_or_else(|| quoted("failed"))),
-        State::Stopped => format!("komado session stop {id}{more}"),
-        State::Paused => format!("komado session pause {id}{more}"),
-        State::Queued | State::Running => format!("komado session resume {id}"),
-    }
+/// The command that makes of a session what it is now, with the same result or reason.
+fn back_to(context: &OperationContext, session: &Session) -> OpResult<String> {
+    let verb = match session.status {
+        State::Completed => "complete",
+        State::Failed => "fail",
+        State::Stopped => "stop",
+        State::Paused => "pause",
+        State::Queued | State::Running => return Ok(format!("komado session resume {}", session.meta.uuid)),
+    };
+    let id = SessionId::new(session.meta.uuid.as_str())?;
+    let root = context.engine.open(&id, &ThreadId::root(), OpenMode::Read)?;
+    // A session fails for a reason.
+    let usual = (session.status == State::Failed).then(|| "unknown".to_owned());
+    let words = closing_words(&root)?.or(usual).map_or(String::new(), |words| format!(" {words}"));
+    Ok(format!("komado session {verb} {id}{words}"))
 }
 
 /// The child threads that have not ended, those further up first.

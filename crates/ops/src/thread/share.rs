@@ -5,7 +5,7 @@ use crate::address::AtThread;
 use crate::window::window;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
 use komado_core::Seq;
-use komado_core::journal::{Close, Entry, Ratio};
+use komado_core::journal::Ratio;
 use komado_core::thread::ThreadStatus;
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::share::ThreadPortion;
@@ -139,11 +139,7 @@ fn undo(context: &OperationContext, found: &ResolvedAddress) -> OpResult<String>
         ThreadStatus::Aborted => ("abort", ""),
         ThreadStatus::Active | ThreadStatus::Paused => ("pause", ""),
     };
-    let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
-    let words = match closed.map(|record| record.entry) {
-        Some(Entry::Close(Close { result: Some(words), .. })) => format!(" {}", change::quoted(&words)),
-        _ => String::new(),
-    };
+    let words = change::closing_words(&thread)?.map_or(String::new(), |words| format!(" {words}"));
     Ok(format!("komado thread {verb} {}{words}{more}", change::name(found)))
 }
 
