@@ -241,7 +241,7 @@ pub enum ModelError {
     },
     /// An unknown provider without an address.
     #[error(
-        "nothing is known of provider {name:?}; {}known by name are {}; any other needs --base-url URL or llm.{name}.base_url",
+        "unknown provider {name:?}; {}known providers are {}; any other needs --base-url URL or llm.{name}.base_url",
         .near.as_ref().map(|near| format!("did you mean {near}? ")).unwrap_or_default(),
         known_providers().collect::<Vec<_>>().join(", ")
     )]
