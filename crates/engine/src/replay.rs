@@ -17,7 +17,7 @@ use komado_core::grammar::MessageShape;
 use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, MessagePart, Role};
-use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::session::{Meta, MetaConfig};
 use komado_core::view::{ItemSource, ShownItem};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View, grammar, openai};
 use komado_store::{MemoryStore, OpenMode};
@@ -131,7 +131,8 @@ impl ReplayRun<'_> {
     pub fn run(&mut self, talk: Vec<Message>) -> Result<ReplayReport> {
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Still));
         let id = SessionId::new("replay")?;
-        engine.create(&meta(&id, self.meter))?;
+        let config = MetaConfig { meter: self.meter.name().into(), ..MetaConfig::default() };
+        engine.create(&Meta::new(&id, Still.now(), config))?;
         let mut thread = engine
             .open(&id, &ThreadId::root(), OpenMode::Write)?
             .clipping(self.clip.as_ref().map(|limits| self.budget.limits(limits)));
@@ -171,19 +172,6 @@ impl ReplayRun<'_> {
         }
         run.edited = thread.last() > before;
         run.send(thread, self.budget.window)
-    }
-}
-
-fn meta(id: &SessionId, meter: Meter) -> Meta {
-    Meta {
-        uuid: id.to_string(),
-        task_key: TaskKey::local(id),
-        created_at: Still.now(),
-        process_id: 0,
-        hostname: String::new(),
-        config: MetaConfig { meter: meter.name().into(), ..MetaConfig::default() },
-        user: None,
-        queued: false,
     }
 }
 

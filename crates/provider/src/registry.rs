@@ -39,11 +39,6 @@ pub struct RegistryModel {
 }
 
 impl RegistryModel {
-    /// The window.
-    pub const fn window(&self) -> u64 {
-        self.context
-    }
-
     /// The most that may be sent. Providers that give it apart are believed (400,000 tokens of window may mean 272,000 of
     /// input); elsewhere it is the whole window, because how much of it the answer takes is for the request to say.
     pub fn input_limit(&self) -> u64 {

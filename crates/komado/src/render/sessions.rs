@@ -194,8 +194,8 @@ pub(crate) fn at_home(path: &str) -> String {
     }
 }
 
-/// The end of a path, which says more than its beginning.
-fn tail(path: &str, most: usize) -> String {
+/// The end of a path or a key, which says more than its beginning.
+pub(super) fn tail(path: &str, most: usize) -> String {
     if width(path) <= most {
         return path.to_owned();
     }

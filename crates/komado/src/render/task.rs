@@ -1,7 +1,8 @@
 //! Tasks that were queued, listed, shown and changed; playbooks that were checked, drawn and followed.
 
+use super::sessions::tail;
 use super::{Render, each};
-use crate::cli_output::{CliOutput, count, number, say, table};
+use crate::cli_output::{CliOutput, clip, count, number, say, table};
 use komado_core::notation::{tamed, width};
 use komado_ops::OpResult;
 use komado_ops::playbook::{CheckedPlaybooks, DrawnPlaybook, RanPlaybook};
@@ -67,7 +68,7 @@ impl Render for TaskList {
         rows.extend(tasks.iter().map(cells));
         let taken = table(&rows, &[2, 3]).iter().map(|line| width(line)).max().unwrap_or(0) + 2;
         let room = paper.width.saturating_sub(taken).max(TITLE);
-        let titles = tasks.iter().map(|task| head(task.title.as_deref().unwrap_or_default(), room));
+        let titles = tasks.iter().map(|task| clip(&tamed(task.title.as_deref().unwrap_or_default()), room));
         for (row, title) in rows.iter_mut().zip(std::iter::once("title".to_owned()).chain(titles)) {
             row.push(title);
         }
@@ -87,7 +88,8 @@ fn cells(task: &TaskRow) -> Vec<String> {
         state(task),
         number(task.turns),
         number(task.tokens),
-        tail(key, KEY),
+        // Of two issues of the same place the end is what tells them apart.
+        tail(&tamed(key), KEY),
     ]
 }
 
@@ -97,35 +99,6 @@ fn state(task: &TaskRow) -> String {
         Some(tries) => format!("{} {tries}", task.state.name()),
         None => task.state.name().to_owned(),
     }
-}
-
-/// The beginning of a text, so much as fits into these columns.
-fn head(text: &str, columns: usize) -> String {
-    let text = tamed(text);
-    if width(&text) <= columns {
-        return text;
-    }
-    let cut: String = fitting(text.chars(), columns - 1).collect();
-    cut + "…"
-}
-
-/// The end of a text: of two issues of the same place it is what tells them apart.
-fn tail(text: &str, columns: usize) -> String {
-    let text = tamed(text);
-    if width(&text) <= columns {
-        return text;
-    }
-    let mut cut: Vec<char> = fitting(text.chars().rev(), columns - 1).collect();
-    cut.push('…');
-    cut.into_iter().rev().collect()
-}
-
-fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
-    let mut taken = 0;
-    chars.take_while(move |c| {
-        taken += width(c.encode_utf8(&mut [0; 4]));
-        taken <= columns
-    })
 }
 
 impl Render for TaskDetails {
