@@ -21,7 +21,8 @@ mod tests;
 pub use audit::Audit;
 pub use fact::{Fact, FactKind};
 
-use crate::message::Message;
+use crate::harness::is_continued;
+use crate::message::{Message, MessagePart, Role};
 use crate::meter::Meter;
 use crate::{Seq, Span};
 use fact::DigestSection;
@@ -61,11 +62,7 @@ impl Digest {
             self.cover(span.from, span.to);
         }
         self.messages += parsed.messages;
-        let prose = parsed.prose.trim();
-        if !prose.is_empty() {
-            self.gathered.told(prose);
-            self.keep_prose(Fact::new(FactKind::Decision, scan::head_and_tail(prose, PROSE), 0));
-        }
+        self.told(0, &parsed.prose);
         for (section, fact) in parsed.facts {
             self.recall(section, fact);
         }
@@ -75,7 +72,25 @@ impl Digest {
     pub fn take(&mut self, seq: Seq, message: &Message) {
         self.cover(seq, seq);
         self.messages += 1;
+        for part in &message.parts {
+            // An agent's own summary of what was before its conversation.
+            if let MessagePart::Text { text, .. } = part
+                && message.role == Role::User
+                && is_continued(text)
+            {
+                self.told(seq, text);
+            }
+        }
         self.gathered.take(seq, message);
+    }
+
+    /// A summary that is no digest of ours, as it was met at `seq`.
+    fn told(&mut self, seq: Seq, prose: &str) {
+        let prose = prose.trim();
+        if !prose.is_empty() {
+            self.gathered.told(prose);
+            self.keep_prose(Fact::new(FactKind::Decision, scan::head_and_tail(prose, PROSE), seq));
+        }
     }
 
     /// What came of a thread that was spawned from this one: told in few words by the caller.

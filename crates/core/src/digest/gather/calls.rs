@@ -146,7 +146,7 @@ impl Gathered {
 
     /// Words and names of what was merely shown.
     fn shown(&mut self, seq: Seq, output: &str) {
-        self.words(seq, FactOrigin::Shown, output);
+        self.output_words(seq, FactOrigin::Shown, output);
         ids::defined(scan::start(output, 1 << 18), |name| {
             self.symbols.put(name.to_owned(), Fact::new(FactKind::Symbol, name, seq).weighing(60));
         });
@@ -188,7 +188,7 @@ impl Gathered {
             }
             What::Action { .. } | What::Other => {
                 self.first_errors(seq, &output, outcome.is_error);
-                self.words(seq, FactOrigin::Output, &output);
+                self.output_words(seq, FactOrigin::Output, &output);
             }
         }
     }
@@ -242,7 +242,7 @@ impl Gathered {
         for text in tallies {
             self.results.put(scan::shape(&text), Fact::new(FactKind::Number, text, seq).weighing(400));
         }
-        self.words(seq, FactOrigin::Output, output);
+        self.output_words(seq, FactOrigin::Output, output);
     }
 
     /// Errors in the first lines of what a tool answered; the first line, when the tool says that it failed.

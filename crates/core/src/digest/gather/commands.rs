@@ -247,7 +247,7 @@ const FINE: &str = "0 errors|0 error|no errors|no error|0 failed|0 failures|erro
 /// The line, when it tells of a failure.
 pub(in crate::digest) fn error(line: &str) -> Option<String> {
     let line = start(line, LOOK).trim();
-    if line.len() < 5 || is_listed(line) {
+    if line.len() < 5 || is_listed(line) || is_progress(line) {
         return None;
     }
     let low = line.to_lowercase();
@@ -262,6 +262,56 @@ pub(in crate::digest) fn error(line: &str) -> Option<String> {
         return None;
     }
     Some(one_line(line, ERROR_LENGTH))
+}
+
+/// A line that tells that work goes on or went well: no failure, whatever names stand in it.
+pub(in crate::digest) fn is_progress(line: &str) -> bool {
+    const STEPS: [&str; 27] = [
+        "Compiling",
+        "Checking",
+        "Downloading",
+        "Downloaded",
+        "Installing",
+        "Installed",
+        "Building",
+        "Fetching",
+        "Fetched",
+        "Resolving",
+        "Resolved",
+        "Updating",
+        "Updated",
+        "Finished",
+        "Documenting",
+        "Fresh",
+        "Unpacking",
+        "Collecting",
+        "Preparing",
+        "Linking",
+        "Locking",
+        "Requirement",
+        "Using",
+        "PASS",
+        "ok",
+        "✓",
+        "✔",
+    ];
+    let line = line.trim();
+    if is_bar(line)
+        || line.starts_with("--- PASS")
+        || line.starts_with("=== RUN")
+        || line.ends_with(" ... ok")
+    {
+        return true;
+    }
+    let first = line.split(char::is_whitespace).next().unwrap_or_default();
+    let low = || line.to_lowercase();
+    STEPS.contains(&first) && !low().contains("fail") && !low().contains(" error:")
+}
+
+/// `45%|████      | 9/20`, `[=====>    ] 45%`
+fn is_bar(line: &str) -> bool {
+    line.contains('%')
+        && ["███", "━━━", "▓▓▓", "[==", "[##", "|##", "----"].iter().any(|bar| line.contains(bar))
 }
 
 /// A line of a file, with the number that a tool wrote before it.
@@ -388,6 +438,11 @@ mod tests {
             "Traceback (most recent call last):",
             "ok",
             "  38\texcept TypeError:",
+            "   Compiling not-found-error: v1.0.2",
+            "Downloading TypeError v0.3.1",
+            "test parser::fails with: permission denied ... ok",
+            "--- PASS: TestMissing/no such file (0.00s)",
+            " 45%|████      | failed: 0 of 20",
         ] {
             assert_eq!(error(line), None, "{line}");
         }

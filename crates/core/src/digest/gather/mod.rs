@@ -6,6 +6,7 @@
 pub(super) mod calls;
 mod commands;
 pub(super) mod ids;
+mod output;
 pub(super) mod paths;
 mod todos;
 mod user;
@@ -16,6 +17,7 @@ use super::fact::{Fact, FactKind, FactTable};
 use super::scan;
 use super::words::LanguageCount;
 use crate::Seq;
+use crate::harness::user_text;
 use crate::message::{Message, MessagePart, Role};
 use calls::OpenDigestCall;
 use std::collections::BTreeMap;
@@ -34,8 +36,10 @@ pub(super) enum FactOrigin {
     Arguments,
     /// What a command printed.
     Output,
-    /// What was merely shown: a file, a listing.
+    /// What was merely shown: a file, a listing, what an agent wrote around its user's words.
     Shown,
+    /// One of many alike in an output: the hundredth id of a list.
+    Sibling,
     /// An earlier summary.
     Told,
     /// The user, as an earlier digest tells it; whatever counts was counted then.
@@ -52,8 +56,9 @@ impl FactOrigin {
             (Self::Told | Self::Heard, _) => Some(500),
             (Self::Assistant | Self::Arguments, FactKind::Number) => Some(150),
             (Self::Assistant | Self::Arguments, _) => Some(260),
-            (Self::Output | Self::Shown, FactKind::Symbol) | (Self::Shown, FactKind::Number) => None,
-            (Self::Output, FactKind::Number) => Some(0),
+            (Self::Output | Self::Shown | Self::Sibling, FactKind::Symbol)
+            | (Self::Shown | Self::Sibling, FactKind::Number) => None,
+            (Self::Output, FactKind::Number) | (Self::Sibling, _) => Some(0),
             (Self::Output, _) => Some(80),
             (Self::Shown, _) => Some(20),
         }
@@ -100,16 +105,9 @@ impl Gathered {
             return;
         }
         match role {
-            Role::User => {
-                self.speech.hear(text);
-                self.requests.take(seq, text);
-                self.rules(seq, role, text);
-                self.todos.prose(seq, text);
-                self.words(seq, FactOrigin::User, text);
-                self.pasted_errors(seq, text);
-            }
+            Role::User => self.user(seq, text),
             Role::System | Role::Developer => {
-                self.rules(seq, role, text);
+                user_text(text).for_each(|words| self.rules(seq, role, words));
                 self.words(seq, FactOrigin::Shown, text);
             }
             Role::Assistant => {
@@ -122,6 +120,23 @@ impl Gathered {
             // A tool's words outside a result: older dialects.
             Role::Tool => self.words(seq, FactOrigin::Output, text),
         }
+    }
+
+    /// A message of the user: what the agent put around the user's own words is a text like any that was shown.
+    fn user(&mut self, seq: Seq, text: &str) {
+        let said = user_text(text).collect::<Vec<_>>().join("\n");
+        if said.len() < text.trim().len() {
+            self.words(seq, FactOrigin::Shown, text);
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.speech.hear(&user::own_lines(&said));
+        self.requests.take(seq, &said);
+        self.rules(seq, Role::User, &said);
+        self.todos.prose(seq, &said);
+        self.words(seq, FactOrigin::User, &said);
+        self.pasted_errors(seq, &said);
     }
 
     fn rules(&mut self, seq: Seq, role: Role, text: &str) {
@@ -143,10 +158,11 @@ impl Gathered {
     }
 
     /// An earlier summary that is not a digest of ours: its words are facts, too, though their entries are unknown.
+    /// Its commands are no rules: who wrote it had read outputs, and may have been told what to write by one.
     pub(super) fn told(&mut self, text: &str) {
-        for mut fact in user::rules(0, Role::User, text) {
-            fact.told = true;
-            self.rules.put(scan::fold(&fact.text), fact);
+        for fact in user::rules(0, Role::User, text) {
+            let kind = FactKind::Decision;
+            self.decisions.put(scan::fold(&fact.text), Fact { kind, told: true, weight: 300, ..fact });
         }
         self.words(0, FactOrigin::Told, text);
     }
@@ -170,17 +186,23 @@ impl Gathered {
     }
 
     fn some_words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
-        ids::words(text, |kind, word| {
-            let Some(weight) = voice.weight(kind) else { return };
-            let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
-            let mut fact = Fact::new(kind, word, seq).weighing(weight);
-            fact.told = voice == FactOrigin::Told;
-            fact.count = u32::from(voice != FactOrigin::Heard);
-            match kind {
-                FactKind::Path => self.paths.put(word.to_owned(), fact),
-                FactKind::Symbol => self.symbols.put(word.to_owned(), fact),
-                _ => self.ids.put(word.to_owned(), fact),
-            }
-        });
+        ids::words(text, |kind, word| self.word(seq, voice, kind, word));
+    }
+
+    fn word(&mut self, seq: Seq, voice: FactOrigin, kind: FactKind, word: &str) {
+        let Some(weight) = voice.weight(kind) else { return };
+        // How long a run took and how large a file is: no one looks that up again.
+        if voice == FactOrigin::Output && kind == FactKind::Number && ids::has_unit(word) {
+            return;
+        }
+        let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
+        let mut fact = Fact::new(kind, word, seq).weighing(weight);
+        fact.told = voice == FactOrigin::Told;
+        fact.count = u32::from(!matches!(voice, FactOrigin::Heard | FactOrigin::Sibling));
+        match kind {
+            FactKind::Path => self.paths.put(word.to_owned(), fact),
+            FactKind::Symbol => self.symbols.put(word.to_owned(), fact),
+            _ => self.ids.put(word.to_owned(), fact),
+        }
     }
 }
