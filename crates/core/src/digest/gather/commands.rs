@@ -168,6 +168,23 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
+/// The program that a command runs, with its first word: `cargo test`, `git commit`.
+pub(in crate::digest) fn program(command: &str) -> String {
+    let simple = simple(command);
+    let Some(one) = simple.iter().find(|one| one.verb() != "cd").or(simple.first()) else {
+        return String::new();
+    };
+    let word = one.words.get(1).filter(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+    let word = word.filter(|word| !word.starts_with('-')).map_or_else(String::new, |word| format!(" {word}"));
+    format!("{}{word}", one.verb()).replace(',', "")
+}
+
+/// True when a command searches: its lines are hits.
+pub(in crate::digest) fn searches(script: &str) -> bool {
+    let verb = simple(script).into_iter().find(|one| one.verb() != "cd").map(|one| one.verb().to_owned());
+    matches!(verb.as_deref(), Some("grep" | "rg" | "egrep" | "find" | "fd" | "ag"))
+}
+
 /// True when a script only looks at things: what it prints is not news about a run.
 pub(in crate::digest) fn only_looks(script: &str) -> bool {
     const LOOKS: [&str; 27] = [

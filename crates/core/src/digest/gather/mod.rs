@@ -3,23 +3,30 @@
 //! One file per kind of finding; this one only sends each part of a message to those who can read it. It refuses to
 //! keep a message: what stays is findings, and their number is bounded.
 
+mod background;
 pub(super) mod calls;
 mod commands;
+mod git;
 pub(super) mod ids;
 mod output;
 pub(super) mod paths;
+mod steps;
 mod todos;
 mod user;
 
+pub(super) use commands::program;
 pub(super) use paths::Touch;
 
 use super::fact::{Fact, FactKind, FactTable};
 use super::scan;
+use super::timeline::{Step, StepKind, Timeline, TimelineItem};
 use super::words::LanguageCount;
 use crate::Seq;
 use crate::harness::user_text;
 use crate::message::{Message, MessagePart, Role};
+use background::Background;
 use calls::OpenDigestCall;
+use git::GitState;
 use std::collections::BTreeMap;
 use todos::ToDos;
 use user::Requests;
@@ -80,6 +87,10 @@ pub(super) struct Gathered {
     pub(super) symbols: FactTable<384>,
     pub(super) outputs: FactTable<64>,
     pub(super) todos: ToDos,
+    pub(super) git: GitState,
+    /// What goes on after its call was answered.
+    pub(super) background: Background,
+    pub(super) timeline: Timeline,
     /// Calls without a result, by id.
     pub(super) open: BTreeMap<String, OpenDigestCall>,
 }
@@ -127,6 +138,7 @@ impl Gathered {
         let said = user_text(text).collect::<Vec<_>>().join("\n");
         if said.len() < text.trim().len() {
             self.words(seq, FactOrigin::Shown, text);
+            self.background.noticed(text);
         }
         if said.is_empty() {
             return;
@@ -157,14 +169,15 @@ impl Gathered {
         self.words(seq, FactOrigin::Heard, text);
     }
 
-    /// An earlier summary that is not a digest of ours: its words are facts, too, though their entries are unknown.
+    /// An earlier summary that is not a digest of ours: its words are facts, too, at the entry where
+    /// it was met, or at none.
     /// Its commands are no rules: who wrote it had read outputs, and may have been told what to write by one.
-    pub(super) fn told(&mut self, text: &str) {
-        for fact in user::rules(0, Role::User, text) {
+    pub(super) fn told(&mut self, seq: Seq, text: &str) {
+        for fact in user::rules(seq, Role::User, text) {
             let kind = FactKind::Decision;
             self.decisions.put(scan::fold(&fact.text), Fact { kind, told: true, weight: 300, ..fact });
         }
-        self.words(0, FactOrigin::Told, text);
+        self.words(seq, FactOrigin::Told, text);
     }
 
     /// Errors that a person pasted; only what no prose looks like.
@@ -174,6 +187,29 @@ impl Gathered {
                 self.errors.put(scan::shape(&text), Fact::new(FactKind::Error, text, seq).weighing(200));
             }
         }
+    }
+
+    /// A line of an earlier digest's timeline: its command and its file are not told again elsewhere.
+    pub(super) fn recall_step(&mut self, item: TimelineItem) {
+        if let TimelineItem::Step(Step { kind, seq, target, end, count, .. }) = &item {
+            let cut = target.ends_with('…');
+            match kind {
+                StepKind::Run if !cut => self.recall_command(calls::ran_before(*seq, target, *end, *count)),
+                StepKind::Read | StepKind::Edit if !cut => {
+                    let (path, touch) = (
+                        steps::file(target),
+                        if *kind == StepKind::Read { Touch::Read } else { Touch::Changed },
+                    );
+                    let weight = if touch == Touch::Read { 400 } else { 800 };
+                    let fact = Fact::new(FactKind::Path, path, *seq).weighing(weight).touching(touch);
+                    if !end.is_bad() && !path.is_empty() {
+                        self.paths.put(path.to_owned(), Fact { count: 0, ..fact });
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.timeline.recall(item);
     }
 
     /// Every word of a text that is a finding. The middle of a very long text is left out.

@@ -77,7 +77,7 @@ pub(in crate::digest) fn own_lines(text: &str) -> String {
 
 /// True for a line that no one types: it begins like a log's, a compiler's, a patch's, or it quotes another.
 fn is_pasted(line: &str) -> bool {
-    const MARKS: [&str; 18] = [
+    const MARKS: [&str; 20] = [
         ">",
         "$ ",
         "❯ ",
@@ -96,6 +96,8 @@ fn is_pasted(line: &str) -> bool {
         "Caused by:",
         "at java.",
         "File \"",
+        "⎿",
+        "●",
     ];
     const LEVELS: [&str; 8] = ["INFO", "WARN", "WARNING", "ERROR", "DEBUG", "TRACE", "FATAL", "CRITICAL"];
     let line = line.trim_start();
@@ -105,7 +107,14 @@ fn is_pasted(line: &str) -> bool {
         || begins_as(bare, "0000-00-00")
         || begins_as(bare, "0000/00/00")
         || begins_as(bare, "00:00:00")
+        || is_numbered_change(line)
         || (LEVELS.contains(&level) && bare.len() > level.len())
+}
+
+/// `60 -  let x = 1;`: a line of a patch as terminals show it.
+fn is_numbered_change(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < line.len() && rest.starts_with(' ') && rest.trim_start().starts_with(['+', '-', '│', '|'])
 }
 
 /// True when `text` begins like `form`, in which `0` stands for any digit.
