@@ -123,7 +123,7 @@ fn a_digest_tells_what_matters_and_cites_it() {
         "- error[E0308]: mismatched types (@5)",
         "/w/src/parser.rs ×4 @7",
         "- The root cause is an unchecked index in parse_line. (@6)",
-        "- cargo test --lib → exit 101 (@4)",
+        "- @4 run cargo test --lib → exit 101: error[E0308]: mismatched types",
         "- 3 failed, 20 passed (@5)",
         "You must never touch Cargo.lock.",
     ] {

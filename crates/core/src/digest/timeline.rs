@@ -208,7 +208,7 @@ impl Timeline {
         let full = self.newest_lines(&steps, room, |step| step.full(language, root), &cost);
         let (mut lines, mut used) = full;
         if lines.len() < steps.len() || !self.groups.is_empty() {
-            let kept = room - (room / 4).min(2 * GROUP_COST);
+            let kept = room - (room / 3).clamp(GROUP_COST.min(room / 2), 2 * GROUP_COST);
             (lines, used) = self.newest_lines(&steps, kept * 3 / 5, |step| step.full(language, root), &cost);
             let older = &steps[..steps.len() - lines.len()];
             let (brief, more) =
@@ -271,7 +271,7 @@ impl Timeline {
             }
             if pieces > 1 {
                 pieces -= 1;
-            } else if places > 1 {
+            } else if places > 0 {
                 places -= 1;
             } else {
                 return Vec::new();

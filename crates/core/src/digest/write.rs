@@ -367,14 +367,15 @@ pub(super) struct SectionDemand {
 const fn part(section: DigestSection) -> u64 {
     match section {
         DigestSection::Earlier => 30,
-        DigestSection::Timeline => 24,
-        DigestSection::Newest | DigestSection::Changed => 13,
-        DigestSection::Rules | DigestSection::First => 11,
-        DigestSection::Errors => 10,
-        DigestSection::Commands | DigestSection::Read => 8,
+        DigestSection::Timeline => 22,
+        DigestSection::Newest => 13,
+        DigestSection::Commands => 12,
+        DigestSection::Rules | DigestSection::First | DigestSection::Changed | DigestSection::Errors => 11,
         DigestSection::Open | DigestSection::Ids => 9,
-        DigestSection::Decisions => 7,
-        DigestSection::Git | DigestSection::Symbols | DigestSection::Seen => 6,
+        DigestSection::Symbols => 8,
+        DigestSection::Read | DigestSection::Decisions => 6,
+        DigestSection::Seen => 5,
+        DigestSection::Git => 4,
         DigestSection::Results | DigestSection::Outputs | DigestSection::Requests => 4,
     }
 }

@@ -121,7 +121,7 @@ impl Gathered {
         }
         let line = commands::action(name, arguments);
         self.values(seq, arguments);
-        if name != "think" {
+        if name != "think" && step.kind == StepKind::Call {
             self.command(seq, &line, if touched.is_empty() { 300 } else { 0 });
         }
         let searches = step.kind == StepKind::Search;

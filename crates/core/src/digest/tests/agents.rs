@@ -33,7 +33,7 @@ fn again(digest: &Digest, limit: u64) -> Digest {
 }
 
 const CLAUDE_CODE: &[(&str, &str, &str)] = &[
-    ("Grep", r#"{"pattern":"parse_line","path":"/w/app/src"}"#, "/w/app/src/a.rs:3\n/w/app/src/b.rs:9"),
+    ("Grep", r#"{"pattern":"parse_line","path":"/w/app/src/lib"}"#, "/w/app/src/a.rs:3\n/w/app/src/b.rs:9"),
     ("Read", r#"{"file_path":"/w/app/src/a.rs","offset":10,"limit":40}"#, "    10\u{2192}fn parse_line() {}"),
     ("Bash", r#"{"command":"cargo test --lib"}"#, "Exit code 101\nerror[E0308]: mismatched types\n3 failed"),
     (
@@ -53,17 +53,17 @@ fn the_timeline_names_each_call_with_its_target_and_outcome_in_order() {
     assert_eq!(
         section(&text, "What was done"),
         [
-            "- @2 search \"parse_line\" in ./src → 2 hits",
-            "- @4 read ./src/a.rs:10-49",
+            "- @2 search \"parse_line\" in ./lib → 2 hits",
+            "- @4 read ./a.rs:10-49",
             "- @6 run cargo test --lib → exit 101: error[E0308]: mismatched types",
-            "- @8 edit ./src/a.rs => - let x = a[i]; + let x = a.get(i)?;",
+            "- @8 edit ./a.rs => - let x = a[i]; + let x = a.get(i)?;",
             "- @10 run cargo test --lib → test result: ok. 23 passed; 0 failed",
-            "- @12 edit ./src/new.rs => 2 lines",
+            "- @12 edit ./new.rs => 2 lines",
             "- @14 call Task description=Review it prompt=Look at a.rs → Nothing to complain about.",
         ],
         "{text}"
     );
-    assert!(text.contains("; ./ is /w/app; "), "{text}");
+    assert!(text.contains("; ./ is /w/app/src; "), "{text}");
     assert_cited(&text);
 }
 
@@ -176,7 +176,7 @@ fn a_digest_of_digests_keeps_the_timeline_the_state_and_the_rules() {
         }
         next = again(&next, 3000);
     }
-    assert_eq!(section(&text, "Git"), ["- branch fix (@18)", "- commit 1a2b3c4 Count lines (@18)"], "{text}");
+    assert_eq!(section(&text, "Git"), ["- branch fix (@19)", "- commit 1a2b3c4 Count lines (@19)"], "{text}");
     // The next span goes on from there: a step that was told before is joined, and a newer list replaces the older.
     next.take(40, &call("n", "TodoWrite", r#"{"todos":[{"content":"test","status":"completed"}]}"#));
     let text = next.text(3000);
@@ -223,9 +223,9 @@ fn a_japanese_timeline_is_in_japanese() {
     let text =
         digest_of(&session("パーサーを直してください。必ずテストを実行すること。", CLAUDE_CODE)).text(1500);
     let done = section(&text, "行ったこと");
-    assert_eq!(done[0], "- @2 検索 \"parse_line\" in ./src → 2 件", "{text}");
+    assert_eq!(done[0], "- @2 検索 \"parse_line\" in ./lib → 2 件", "{text}");
     assert_eq!(done[2], "- @6 実行 cargo test --lib → exit 101: error[E0308]: mismatched types");
-    assert!(text.contains("、./ は /w/app、") && text.contains("必ずテストを実行すること。"), "{text}");
+    assert!(text.contains("、./ は /w/app/src、") && text.contains("必ずテストを実行すること。"), "{text}");
 }
 
 #[test]

@@ -16,9 +16,9 @@ pub(in crate::digest) enum TimelineItem {
 }
 
 /// Characters of a call, a change and a note in a line that tells all.
-const FULL: [usize; 3] = [220, 150, 180];
+const FULL: [usize; 3] = [220, 110, 130];
 /// Characters of a call in a line that tells no more than it.
-const BRIEF: usize = 130;
+const BRIEF: usize = 120;
 
 /// A path with `./` in place of the root that is said once.
 pub(in crate::digest) fn under(root: &str, path: &str) -> String {
@@ -33,6 +33,15 @@ pub(in crate::digest) fn from_root(root: &str, path: &str) -> String {
     match path.strip_prefix("./").filter(|_| !root.is_empty()) {
         Some(rest) => format!("{root}/{rest}"),
         None => path.to_owned(),
+    }
+}
+
+/// A target with its path as `told` has it.
+fn placed(kind: StepKind, target: &str, told: impl Fn(&str) -> String) -> String {
+    match (kind, target.rsplit_once(" in ")) {
+        (StepKind::Read | StepKind::Edit, _) => told(target),
+        (StepKind::Search, Some((pattern, path))) => format!("{pattern} in {}", told(path)),
+        _ => target.to_owned(),
     }
 }
 
@@ -53,7 +62,7 @@ impl Step {
     }
 
     fn call(&self, language: Language, root: &str, chars: usize) -> String {
-        let target = if self.kind == StepKind::Run { self.target.clone() } else { under(root, &self.target) };
+        let target = placed(self.kind, &self.target, |path| under(root, path));
         let words = step_words(self.kind, language);
         format!("- @{} {} {}", self.seq, words.verb, clip(&target, chars)).trim_end().to_owned()
     }
@@ -178,7 +187,7 @@ pub(in crate::digest) fn parse(line: &str, root: &str) -> Option<TimelineItem> {
         None => (call, 1),
     };
     let (target, change) = call.split_once(" => ").unwrap_or((call, ""));
-    let target = if kind == StepKind::Run { target.to_owned() } else { from_root(root, target) };
+    let target = placed(kind, target, |path| from_root(root, path));
     let (end, note) = match answer.split_once(": ") {
         Some((end, note)) if end_of(end).is_some() => (end, note),
         _ if end_of(answer).is_some() => (answer, ""),
