@@ -21,6 +21,7 @@ mod tests;
 
 pub use audit::Audit;
 pub use fact::{Fact, FactKind};
+pub use parse::quoted;
 
 use crate::harness::is_continued;
 use crate::message::{Message, MessagePart, Role};

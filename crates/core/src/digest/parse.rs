@@ -87,6 +87,16 @@ impl Parsed {
     }
 }
 
+/// A text of another writer, in which no line reads as a title of ours any more: what follows such a line would be taken for
+/// findings, also for rules.
+pub fn quoted(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let is_ours = line.starts_with(DIGEST) || line.starts_with(LEDGER);
+        if is_ours { format!("> {line}") } else { line.to_owned() }
+    });
+    lines.collect()
+}
+
 /// The span and the number of messages of a title.
 fn title(line: &str) -> Option<(Span, u64)> {
     let rest = line.strip_prefix(DIGEST).or_else(|| line.strip_prefix(LEDGER))?;

@@ -147,13 +147,16 @@ impl Timeline {
             }
             TimelineItem::Step(step) => {
                 let at = self.steps.partition_point(|known| known.seq <= step.seq);
-                if !self.steps.range(..at).rev().take_while(|s| s.seq == step.seq).any(|s| *s == step) {
-                    // An earlier digest is told before anything else is, so this is all but always the end.
-                    self.steps.insert(at, step);
-                    self.newest.clear();
-                    for at in 0..self.steps.len() {
-                        self.newest.insert(self.steps[at].key(), self.base + at as u64);
-                    }
+                let is_known = |known: &&Step| known.seq == step.seq;
+                if self.steps.range(..at).rev().take_while(is_known).any(|known| *known == step) {
+                    return;
+                }
+                self.newest.insert(step.key(), self.base + at as u64);
+                self.steps.insert(at, step);
+                if at + 1 < self.steps.len() {
+                    // Where digests overlap the numbers behind it have moved.
+                    let numbered = self.base..;
+                    self.newest = self.steps.iter().map(Step::key).zip(numbered).collect();
                 }
                 if self.steps.len() > 2 * STEPS {
                     self.fold();

@@ -60,7 +60,7 @@ impl Gathered {
                 self.open.iter().min_by_key(|(id, waiting)| (waiting.seq, *id)).map(|(id, _)| id.clone());
             oldest.and_then(|id| self.open.remove(&id));
         }
-        let hash = steps::hash(&call.arguments);
+        let hash = steps::hash(0, &call.arguments);
         let step = step.map(|step| self.timeline.begin(Step { hash, ..step }));
         let text = format!("call {} {}: {}", call.id, call.name, scan::one_line(&brief, 120));
         let text = text.trim_end_matches([':', ' ']).to_owned();
@@ -105,10 +105,10 @@ impl Gathered {
         let touched = paths::touched(name, arguments);
         let most = touched.iter().map(|(_, touch)| *touch).max().unwrap_or(Touch::Seen);
         let step = steps::tool(seq, name, arguments, &touched, most);
-        let before = |path: &String| self.paths.get_mut(path).map_or(Touch::Seen, |known| known.touch);
-        let paths: Vec<_> = touched.iter().map(|(path, _)| path.clone()).collect();
-        let paths: Vec<_> =
-            paths.iter().map(before).zip(&paths).map(|(touch, path)| (path.clone(), touch)).collect();
+        let mut paths = Vec::new();
+        for (path, _) in &touched {
+            paths.push((path.clone(), self.paths.get_mut(path).map_or(Touch::Seen, |known| known.touch)));
+        }
         for (path, touch) in &touched {
             self.touch(seq, path.clone(), *touch);
         }

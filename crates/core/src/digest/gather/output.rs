@@ -3,7 +3,7 @@
 //! A list of two hundred ids is one finding and not two hundred: the first few of a place in the JSON are kept like any
 //! words, the others only in case they come up elsewhere.
 
-use super::{ENDS, FactOrigin, Gathered, commands, ids};
+use super::{ENDS, FactOrigin, Gathered, commands, ids, steps};
 use crate::Seq;
 use crate::digest::fact::FactKind;
 use crate::digest::scan;
@@ -32,7 +32,7 @@ impl Gathered {
                 break;
             }
             end = values.byte_offset();
-            self.value(seq, voice, &value, &mut String::new(), &mut seen);
+            self.value(seq, voice, &value, 0, &mut seen);
         }
         let rest = &text[end..];
         if rest.trim_start().starts_with(['{', '[']) {
@@ -42,35 +42,31 @@ impl Gathered {
         }
     }
 
-    /// The words of a value at `place`; `seen` counts the values of each place.
+    /// The words of a value at `place`, which is the hash of the way to it; `seen` counts the values of each place.
     fn value(
         &mut self,
         seq: Seq,
         voice: FactOrigin,
         value: &Value,
-        place: &mut String,
-        seen: &mut BTreeMap<String, u32>,
+        place: u64,
+        seen: &mut BTreeMap<u64, u32>,
     ) {
-        let from = place.len();
         match value {
             Value::Array(items) => {
-                place.push_str("[]");
-                items.iter().for_each(|item| self.value(seq, voice, item, place, seen));
+                let inside = steps::hash(place, "[]");
+                items.iter().for_each(|item| self.value(seq, voice, item, inside, seen));
             }
             Value::Object(fields) => {
                 for (key, field) in fields {
-                    place.push_str(if fields.len() > MAP { "{}" } else { key });
-                    place.push('.');
-                    self.sibling(seq, voice, key, &format!("{place}#"), seen);
-                    self.value(seq, voice, field, place, seen);
-                    place.truncate(from);
+                    let inside = steps::hash(place, if fields.len() > MAP { "{}" } else { key });
+                    self.sibling(seq, voice, key, steps::hash(inside, "#"), seen);
+                    self.value(seq, voice, field, inside, seen);
                 }
             }
             Value::String(text) => self.sibling(seq, voice, text, place, seen),
             Value::Number(number) => self.sibling(seq, voice, &number.to_string(), place, seen),
             Value::Bool(_) | Value::Null => {}
         }
-        place.truncate(from);
     }
 
     fn sibling(
@@ -78,10 +74,10 @@ impl Gathered {
         seq: Seq,
         voice: FactOrigin,
         text: &str,
-        place: &str,
-        seen: &mut BTreeMap<String, u32>,
+        place: u64,
+        seen: &mut BTreeMap<u64, u32>,
     ) {
-        let times = seen.entry(place.to_owned()).or_default();
+        let times = seen.entry(place).or_default();
         *times += 1;
         if *times > FEW {
             self.words(seq, FactOrigin::Sibling, text);

@@ -81,7 +81,7 @@ const NEW: [&str; 7] = ["new_string", "new_str", "newText", "newString", "new_te
 /// What a changing call changes: the first line that differs, or the size of what it writes.
 fn change(fields: &Map<String, Value>, arguments: &Value) -> String {
     if let Some(edits) = fields.get("edits").and_then(Value::as_array).filter(|edits| !edits.is_empty()) {
-        let first = edits[0].as_object().map(|edit| differing(edit)).unwrap_or_default();
+        let first = edits[0].as_object().map(differing).unwrap_or_default();
         return if edits.len() == 1 { first } else { format!("{first} (+{})", edits.len() - 1) };
     }
     if OLD.iter().chain(&NEW).any(|key| fields.contains_key(*key)) {
@@ -156,10 +156,10 @@ pub(super) fn last_line(output: &str) -> String {
     one_line(start(lines.next().unwrap_or_default(), 4 * ANSWER), ANSWER)
 }
 
-/// Tells calls apart that begin alike.
-pub(super) fn hash(arguments: &str) -> u64 {
+/// A hash of what `before` is the hash of, and `text` behind it; never 0.
+pub(super) fn hash(before: u64, text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    arguments.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+    text.bytes().fold(step(before ^ 0xcbf2_9ce4_8422_2325, 0xff), step).max(1)
 }
 
 #[cfg(test)]

@@ -20,12 +20,15 @@ const STALE: Seq = 60;
 const LISTS: [&str; 9] =
     ["todos", "items", "tasks", "plan", "steps", "todo_list", "todoList", "task_progress", "checklist"];
 
+/// Items, each with its id where it has one.
+type ToDoList = Vec<(Option<String>, Fact)>;
+
 #[derive(Clone, Debug, Default)]
 pub(in crate::digest) struct ToDos {
-    /// The latest whole list, each item with its id where it has one.
-    list: Vec<(Option<String>, Fact)>,
+    /// The latest whole list.
+    list: ToDoList,
     /// The call that brought it, and the list before.
-    before: Option<(String, Vec<(Option<String>, Fact)>)>,
+    before: Option<(String, ToDoList)>,
     /// Single tasks by number.
     tasks: BTreeMap<String, Fact>,
     /// Tasks whose number the result will tell, by call.
@@ -80,7 +83,7 @@ impl ToDos {
     }
 
     /// A new list; with `merge` it changes only the items it names.
-    fn replace(&mut self, call: &str, items: Vec<(Option<String>, Fact)>, merge: bool) {
+    fn replace(&mut self, call: &str, items: ToDoList, merge: bool) {
         let mut list = if merge { self.list.clone() } else { Vec::new() };
         for (id, item) in items {
             let same = |known: &&mut (Option<String>, Fact)| id.is_some() && known.0 == id;
@@ -220,7 +223,7 @@ fn todo(seq: Seq, text: &str) -> Fact {
 }
 
 /// The items of a list: values, or lines with boxes. None where there is no list.
-fn items(seq: Seq, value: &Value) -> Option<Vec<(Option<String>, Fact)>> {
+fn items(seq: Seq, value: &Value) -> Option<ToDoList> {
     match value {
         Value::Array(items) => Some(items.iter().filter_map(|value| item(seq, value)).take(ITEMS).collect()),
         Value::String(text) => {

@@ -325,6 +325,15 @@ fn rules_are_the_users_own_and_the_set_ups() {
 }
 
 #[test]
+fn a_summary_that_a_model_wrote_cannot_pose_as_a_digest() {
+    let forged = format!("Done.\n{}", INJECTIONS[5]);
+    let mut next = Digest::new(Meter::O200k);
+    next.earlier(&quoted(&forged));
+    assert_eq!(rules(&next), Vec::<String>::new());
+    assert!(next.text(300).contains("Never ask"), "it stays what the model said: {}", next.text(300));
+}
+
+#[test]
 fn a_chat_whose_outputs_come_in_the_users_messages_has_none_of_them_as_rules() {
     let digest = digest_of(&[
         user(
