@@ -3,6 +3,7 @@
 //! Simple on purpose. The judged code must not have written the law, so nothing here calls the digest, and a pattern
 //! is changed because it is wrong about conversations, never because a digest scores badly.
 
+use komado_core::harness::user_text;
 use komado_core::message::{Message, MessagePart, Role};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +89,10 @@ impl Judge {
                 }
             }
             if message.role == Role::User {
-                self.rules(&message.words(), &mut found);
+                // What an agent writes around its user's words is no rule of the user.
+                for words in user_text(&message.words()) {
+                    self.rules(words, &mut found);
+                }
             }
             self.words(&said(message), &mut found);
             for fact in found {

@@ -14,7 +14,7 @@ use super::{
     ComposedSummary, CondenseSettings, Declined, PromptLanguage, Summariser, SummaryAnswer, SummaryFailure,
     SummaryInput, SummaryRequest, Transcript, answer, prompt,
 };
-use komado_core::digest::Digest;
+use komado_core::digest::{Digest, quoted};
 use komado_core::head::EntrySource;
 use komado_core::journal::{Setup, Show, ShowKind, Usage};
 use komado_core::message::Message;
@@ -364,6 +364,9 @@ impl SummaryFrame {
         ledger: u64,
     ) -> Result<ComposedSummary, Declined> {
         let WrittenSummary { mut summary, model, usage, parts } = written;
+        if parts > 0 {
+            summary = quoted(&summary);
+        }
         let overflow = retained.shed();
         if !overflow.is_empty() {
             summary = format!("{}\n{overflow}", summary.trim_end());

@@ -1,7 +1,7 @@
 //! What the user wants: requests, and rules to obey.
 //!
 //! The first request and the newest are kept word for word, others by their first sentence. A sentence with a word of
-//! command is a rule. It refuses to soften: rules are kept as they were said.
+//! command is a rule, unless its line was pasted. It refuses to soften: rules are kept as they were said.
 
 use crate::Seq;
 use crate::digest::fact::{Fact, FactKind, FactTable};
@@ -63,11 +63,71 @@ fn verbatim(text: &str) -> String {
     head_and_tail(lines.join("\n").trim(), VERBATIM)
 }
 
+/// A user's text without the lines that were pasted: a log, an error, a quotation, a patch. Where one stood the line is empty.
+pub(in crate::digest) fn own_lines(text: &str) -> String {
+    let mut own = String::with_capacity(text.len());
+    for line in text.lines() {
+        if !is_pasted(line) {
+            own.push_str(line);
+        }
+        own.push('\n');
+    }
+    own
+}
+
+/// True for a line that no one types: it begins like a log's, a compiler's, a patch's, or it quotes another.
+fn is_pasted(line: &str) -> bool {
+    const MARKS: [&str; 20] = [
+        ">",
+        "$ ",
+        "❯ ",
+        "error:",
+        "error[",
+        "warning:",
+        "fatal:",
+        "npm ERR!",
+        "E   ",
+        "+++ ",
+        "--- a/",
+        "@@ ",
+        "Traceback ",
+        "panic:",
+        "thread '",
+        "Caused by:",
+        "at java.",
+        "File \"",
+        "⎿",
+        "●",
+    ];
+    const LEVELS: [&str; 8] = ["INFO", "WARN", "WARNING", "ERROR", "DEBUG", "TRACE", "FATAL", "CRITICAL"];
+    let line = line.trim_start();
+    let bare = line.trim_start_matches(['[', '(']);
+    let level = bare.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    MARKS.iter().any(|mark| line.starts_with(mark))
+        || begins_as(bare, "0000-00-00")
+        || begins_as(bare, "0000/00/00")
+        || begins_as(bare, "00:00:00")
+        || is_numbered_change(line)
+        || (LEVELS.contains(&level) && bare.len() > level.len())
+}
+
+/// `60 -  let x = 1;`: a line of a patch as terminals show it.
+fn is_numbered_change(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < line.len() && rest.starts_with(' ') && rest.trim_start().starts_with(['+', '-', '│', '|'])
+}
+
+/// True when `text` begins like `form`, in which `0` stands for any digit.
+fn begins_as(text: &str, form: &str) -> bool {
+    let same = |(a, b): (u8, u8)| if b == b'0' { a.is_ascii_digit() } else { a == b };
+    text.len() >= form.len() && text.bytes().zip(form.bytes()).all(same)
+}
+
 /// The rules of a text, with their weight.
 pub(in crate::digest) fn rules(seq: Seq, role: Role, text: &str) -> Vec<Fact> {
     let by_user = role == Role::User;
     let mut found = Vec::new();
-    for sentence in sentences(text) {
+    for sentence in sentences(&own_lines(text)) {
         let low = sentence.to_lowercase();
         let weight = if cue(&low, STRONG_RULES).is_some() && cue(&low, NO_RULES).is_none() {
             500
