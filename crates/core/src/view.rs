@@ -17,7 +17,7 @@
 
 use crate::head::{EntrySource, Head, Kind};
 use crate::journal::{Edit, Entry, Record};
-use crate::message::Call;
+use crate::message::{Call, ToolOutcome};
 use crate::{Seq, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -128,9 +128,8 @@ impl View {
     pub fn head_of<S: EntrySource + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
         let unit = match &record.entry {
             Entry::Message(message, _) => match message.outcome() {
-                Some(outcome) if outcome.replaces.is_none() && self.open.waits_for(&outcome.call_id) => {
-                    self.open.unit
-                }
+                Some(ToolOutcome { replaces: Some(first), .. }) => source.head(*first)?.unit,
+                Some(outcome) if self.open.waits_for(&outcome.call_id) => self.open.unit,
                 _ => record.seq,
             },
             _ => record.seq,

@@ -108,9 +108,14 @@ fn the_table_of_heads_says_what_the_entries_say() {
 fn unit_of(play: &Play, seq: Seq) -> Seq {
     let naive = Naive::at(play.book.records(), seq);
     let role = |seq: Seq| match play::entry(&play.book, seq) {
-        Some(Entry::Message(message, _)) if message.replaces().is_none() => Some(message.role),
+        Some(Entry::Message(message, _)) => Some(message.role),
         _ => None,
     };
+    if let Some(Entry::Message(late, _)) = play::entry(&play.book, seq)
+        && let Some(first) = late.replaces()
+    {
+        return unit_of(play, first);
+    }
     if role(seq) != Some(Role::Tool) {
         return seq;
     }

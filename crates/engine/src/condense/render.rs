@@ -193,8 +193,7 @@ mod tests {
     }
 
     fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
-        let (call_id, name) = ("a".into(), None);
-        let outcome = ToolOutcome { content, is_error, ..ToolOutcome::text(call_id, name, "") };
+        let outcome = ToolOutcome { content, is_error, ..ToolOutcome::text("a", None, "") };
         Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
     }
 
