@@ -96,11 +96,12 @@ impl Thread<'_> {
         }
         let kept = self.newest_within(&pins, most)?;
         found.pins = kept.iter().map(|span| [span.from, span.to]).collect();
+        let in_force = self.view().pins().to_vec();
         let mut batch = self.batch();
-        for span in pins.iter().filter(|span| !kept.contains(span) && batch.view().pins().contains(*span)) {
-            batch.enter(Entry::Unpin { span: *span })?;
+        for &span in pins.iter().filter(|span| !kept.contains(span) && in_force.contains(span)) {
+            batch.enter(Entry::Unpin { span })?;
         }
-        if kept.contains(&own) && !batch.view().pins().contains(&own) {
+        if kept.contains(&own) && !in_force.contains(&own) {
             batch.enter(Entry::Pin { span: own })?;
         }
         batch.enter(note(&found)?)?;
@@ -248,7 +249,9 @@ impl Thread<'_> {
     fn hidden_by_ladder(&self, result: Seq) -> Result<Option<Seq>> {
         let view = self.view();
         let hiding = match view.shows(result) {
-            false => view.edits().rev().find(|edit| view.hidden_by(*edit).iter().any(|span| span.holds(result))),
+            false => {
+                view.edits().rev().find(|edit| view.hidden_by(*edit).iter().any(|span| span.holds(result)))
+            }
             true => view.pieces().iter().find_map(|piece| match *piece {
                 ViewPiece::Replaced { seq, by, .. } if seq == result => Some(by),
                 _ => None,

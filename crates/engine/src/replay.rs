@@ -443,7 +443,8 @@ fn undone(thread: &mut Thread<'_>) -> Result<bool> {
     thread.view().pour(thread.source(), &mut |seq: Seq, message: &Message| -> Result<()> {
         let expected = said.next();
         same &= expected.is_some_and(|(place, record)| {
-            place == seq && matches!(record.entry, Entry::Message(was, _) if was.clone().in_place() == *message)
+            place == seq
+                && matches!(record.entry, Entry::Message(was, _) if was.clone().in_place() == *message)
         });
         Ok(())
     })?;

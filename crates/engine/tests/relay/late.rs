@@ -57,7 +57,12 @@ fn a_result_that_comes_after_the_user_spoke_is_shown_in_its_place_and_the_thread
     agent.say("And now?");
     let body = agent.body();
     let (_, ear) = agent.ask(&world);
-    assert_eq!((ear.notes.placed, ear.notes.thread.clone()), ("extends", Some(root())), "{:?}", ear.notes.fault);
+    assert_eq!(
+        (ear.notes.placed, ear.notes.thread.clone()),
+        ("extends", Some(root())),
+        "{:?}",
+        ear.notes.fault
+    );
     assert_eq!(String::from_utf8(world.last_seen().body).unwrap(), body, "under budget nothing is touched");
     let thread = world.thread(&ear.notes);
     let expected = [(calls[0].id.clone(), "a is short".to_owned()), (calls[1].id.clone(), FOUND.to_owned())];

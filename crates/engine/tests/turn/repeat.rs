@@ -61,7 +61,9 @@ fn until_found(talk: &Talk, thread: &mut Thread<'_>, lines: usize) -> (usize, Ve
 }
 
 fn unpins(thread: &Thread<'_>) -> usize {
-    (1..=thread.last()).filter(|seq| matches!(thread.record(*seq).unwrap().entry, Entry::Unpin { .. })).count()
+    (1..=thread.last())
+        .filter(|seq| matches!(thread.record(*seq).unwrap().entry, Entry::Unpin { .. }))
+        .count()
 }
 
 #[test]
@@ -70,7 +72,11 @@ fn a_model_that_repeats_a_call_until_it_sees_the_answer_needs_at_most_half_as_ma
         let wide = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
         let (needed, told) = until_found(&wide, &mut begun(&wide, rounds), lines);
         assert!(told.is_empty(), "nothing is hidden");
-        let narrow = Talk::new(Dialect::Chat, 8_192, ScriptedOptions { window: Some(8_192), ..ScriptedOptions::default() });
+        let narrow = Talk::new(
+            Dialect::Chat,
+            8_192,
+            ScriptedOptions { window: Some(8_192), ..ScriptedOptions::default() },
+        );
         let mut thread = begun(&narrow, rounds);
         let (took, _) = until_found(&narrow, &mut thread, lines);
         assert!(2 * took <= 3 * needed, "{rounds} {lines}: {took} requests where {needed} are needed");
