@@ -6,15 +6,15 @@
 
 use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
-use komado_core::message::{Message, MessagePart, ToolOutcome};
+use komado_core::message::{Call, CallKind, Message, MessagePart, ToolOutcome};
 use komado_core::{Kind, Seq, View};
 use komado_store::Error as StoreError;
 
 /// Most entries, the newest first, among which the result is looked for whose place a late one takes.
-const MOST_ENTRIES: usize = 4_096;
+const MOST_ENTRIES: usize = 2_048;
 
 /// Most of them that are read.
-const MOST_RESULTS: usize = 256;
+const MOST_RESULTS: usize = 128;
 
 /// Marks a result that no call waits for with the entry whose place it takes, if there is one. Anything else stays as it is.
 pub(crate) fn place<S>(view: &View, source: &S, message: &mut Message) -> Result<(), StoreError>
@@ -36,6 +36,35 @@ where
         outcome.call_id = before.call_id;
     }
     Ok(())
+}
+
+/// Most tokens of a result that only says that its call was given up.
+const GIVEN_UP: u32 = 64;
+
+/// The calls that were given up lately and are still without a result. They have no name: nothing waits for them.
+pub(crate) fn given_up<S>(view: &View, source: &S) -> Result<Vec<Call>, StoreError>
+where
+    S: EntrySource<Error = StoreError> + ?Sized,
+{
+    let mut calls = Vec::new();
+    let mut results = 0;
+    for entry in view.back(source, view.last()).take(MOST_ENTRIES) {
+        let (seq, head) = entry?;
+        if head.kind != Kind::Tool || head.tokens > GIVEN_UP || view.result(seq) != seq {
+            continue;
+        }
+        if let Entry::Message(message, _) = source.record(seq)?.entry
+            && let Some(outcome) = message.outcome().filter(|outcome| outcome.interrupted)
+        {
+            let (id, name, arguments) = (outcome.call_id.clone(), String::new(), String::new());
+            calls.push(Call { id, name, arguments, kind: CallKind::Function, extra: None });
+        }
+        results += 1;
+        if results == MOST_RESULTS {
+            break;
+        }
+    }
+    Ok(calls)
 }
 
 /// The newest result of the same call. One that names no call takes the place of one that was interrupted.

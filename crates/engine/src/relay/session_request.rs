@@ -22,10 +22,10 @@ use crate::exchange::{
     ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
 };
 use crate::fit::{DoneEdit, FitResult, Ladder};
-use crate::lesson;
 use crate::lesson::LearnedModel;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
+use crate::{late, lesson};
 use komado_core::budget::Budget;
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
@@ -541,7 +541,7 @@ impl SessionRequest<'_> {
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
         let from = placed.known.min(all);
-        let (entries, apart) = self.unknown_to_client()?;
+        let (entries, mut apart) = self.unknown_to_client()?;
         groups.push(0, entries);
         let mut stretches = stretches(skim, from..all).into_iter().peekable();
         let new = &self.request.setup;
@@ -554,7 +554,7 @@ impl SessionRequest<'_> {
                 batch.enter(Entry::Setup(setup))?;
             }
             if let Some(stretch) = stretch {
-                self.read_in(&mut batch, stretch, &mut groups)?;
+                apart |= self.read_in(&mut batch, stretch, &mut groups)?;
             }
             let mut announced = None;
             if is_last {
@@ -591,10 +591,17 @@ impl SessionRequest<'_> {
         Ok(())
     }
 
-    /// Reads a stretch of elements into a batch.
-    fn read_in(&self, batch: &mut MessageBatch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+    /// Reads a stretch of elements into a batch. True when calls were given up for it.
+    fn read_in(
+        &self,
+        batch: &mut MessageBatch<'_>,
+        stretch: Range<u32>,
+        groups: &mut Groups,
+    ) -> Result<bool> {
+        let mut gave_up = false;
         let open = &batch.view().open().calls;
-        let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        let mut open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        open.extend(late::given_up(self.thread.view(), self.thread.source())?);
         let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
@@ -602,13 +609,14 @@ impl SessionRequest<'_> {
             for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
                 let before = batch.view().last();
                 let seq = batch.say(message, None)?;
+                gave_up |= seq > before + 1;
                 if i == 0 {
                     groups.push(0, seq - before - 1);
                 }
             }
             groups.push(group.elements, group.entries);
         }
-        Ok(())
+        Ok(gave_up)
     }
 
     /// What the thread has behind the last reply and the client does not tell: how many entries, and whether there is anything

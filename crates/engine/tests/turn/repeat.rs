@@ -68,7 +68,7 @@ fn unpins(thread: &Thread<'_>) -> usize {
 
 #[test]
 fn a_model_that_repeats_a_call_until_it_sees_the_answer_needs_at_most_half_as_many_requests_again() {
-    for (rounds, lines) in [(24, 110), (30, 90), (12, 130), (60, 110)] {
+    for (rounds, lines) in [(21, 160), (19, 170), (22, 150), (60, 160)] {
         let wide = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
         let (needed, told) = until_found(&wide, &mut begun(&wide, rounds), lines);
         assert!(told.is_empty(), "nothing is hidden");
@@ -86,8 +86,8 @@ fn a_model_that_repeats_a_call_until_it_sees_the_answer_needs_at_most_half_as_ma
 #[test]
 fn the_second_same_call_pins_its_answer_and_says_why_and_unpin_undoes_it() {
     let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
-    let mut thread = begun(&talk, 24);
-    let (requests, told) = until_found(&talk, &mut thread, 110);
+    let mut thread = begun(&talk, 21);
+    let (requests, told) = until_found(&talk, &mut thread, 160);
     assert_eq!((requests, told.len()), (3, 1), "{told:?}");
     let repeated = told[0].clone();
     assert_eq!((repeated.tool.as_str(), repeated.times), ("read", 2));
@@ -119,8 +119,8 @@ fn an_answer_that_no_pin_can_hold_is_counted_until_it_is_told_loudly() {
 #[test]
 fn pins_of_repetitions_are_given_back_when_they_take_too_much() {
     let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
-    let mut thread = begun(&talk, 24);
-    until_found(&talk, &mut thread, 110);
+    let mut thread = begun(&talk, 21);
+    until_found(&talk, &mut thread, 160);
     assert_eq!(thread.spared().unwrap().len(), 1);
     let small = Talk { window: 3_000, ..talk };
     let mut thread = small.thread().clipping(None);
