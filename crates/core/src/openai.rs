@@ -86,6 +86,8 @@ pub(crate) fn from_object(object: &RawObject<'_>, form: MessageForm) -> Result<M
             output_ref: object.read::<OutputRef>("output_ref")?,
             duration_ms: object.read("duration_ms")?,
             interrupted: object.read("interrupted")?.unwrap_or(false),
+            // Only the journal has numbers of entries.
+            replaces: if form == MessageForm::Journal { object.read("replaces")? } else { None },
         })];
     } else if parts.is_empty() {
         parts.push(MessagePart::text(""));

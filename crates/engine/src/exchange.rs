@@ -10,6 +10,7 @@ use crate::fit::{DoneEdit, FitResult, Ladder};
 use crate::lesson::{LearnedModel, RequestSize, UsageVerdict};
 use crate::output::{DEFINITIONS, is_reader};
 use crate::recall::RecallScope;
+use crate::repeat::RepeatedCall;
 use crate::thread::Thread;
 use crate::{lesson, recall};
 use komado_core::budget::{Budget, BudgetVerdict};
@@ -264,6 +265,8 @@ pub enum ExchangeEvent<'a> {
     },
     /// Something beside the answer went wrong; the answer is there.
     Trouble(&'a Error),
+    /// The model made a call again, because an edit hides what it answered.
+    Repeated(&'a RepeatedCall),
     /// A hint that something will leave the view before the next request.
     Hint(BudgetHint),
 }
@@ -330,6 +333,9 @@ impl<'t> ExchangeWire<'t> for Rendered<'_, 't, '_> {
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
         if let Some(budget) = &room.budget {
             self.ladder.budget = budget.clone();
+        }
+        if let Some(repeated) = self.thread.guard(&self.ladder.budget)? {
+            (self.news)(ExchangeEvent::Repeated(&repeated));
         }
         match self.thread.fit(self.ladder) {
             Ok(fitted) => (self.news)(ExchangeEvent::Fitted(&fitted)),
@@ -430,10 +436,12 @@ impl Thread<'_> {
 
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
     pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
+        use Kind::{
+            Anchor, AnchorUpdate, Heard, LateResult, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User,
+        };
         let is_between = |kind| {
             matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
-                || matches!(kind, Anchor | AnchorUpdate | Note)
+                || matches!(kind, Anchor | AnchorUpdate | LateResult | Note)
         };
         let last = self.newest(|kind| !is_between(kind), Some)?;
         let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };

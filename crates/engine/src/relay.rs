@@ -113,6 +113,9 @@ pub struct RelayConfig<'a> {
     pub summariser: &'a dyn SummariserFor,
     /// Whether the tools that lead back to what left the view are offered to the model once something has left.
     pub offer: ToolOffer,
+    /// How often a model may make the same call while an edit hides its answer, before the request is refused; 0 for as often
+    /// as it likes.
+    pub max_repeats: u32,
     /// Makes the attributes of a new session, but for its name.
     pub meta: &'a (dyn Fn(&SessionId, &TranscriptCaller, MetaConfig) -> komado_core::session::Meta + Sync),
     /// How tokens are counted for a model.
@@ -148,6 +151,8 @@ pub struct RelayNotes {
     pub rungs: Vec<(&'static str, u32)>,
     /// Calls of our own tools that were answered.
     pub recalls: u32,
+    /// How often the model made its last call while an edit hides the answer: 0, or 2 and more.
+    pub repeats: u32,
     /// Requests that were sent for it.
     pub attempts: u32,
     /// Those of them that the provider found too large.

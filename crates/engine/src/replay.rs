@@ -336,9 +336,12 @@ fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &mut ReplayRe
     let shown: std::collections::HashSet<Seq> = {
         let mut shown = std::collections::HashSet::new();
         thread.view().each_item(thread.source(), |item| {
-            if matches!(item.what, komado_core::view::ItemSource::Said(_)) {
-                shown.insert(item.seq);
-            }
+            match item.what {
+                ItemSource::Said(_) => shown.insert(item.seq),
+                // A result that came late is shown whole.
+                ItemSource::Replaced(by) => shown.insert(by),
+                ItemSource::Shown => false,
+            };
         })?;
         shown
     };
@@ -420,15 +423,16 @@ fn undone(thread: &mut Thread<'_>) -> Result<bool> {
     let mut said = Vec::new();
     for seq in 1..=thread.last() {
         if thread.source().head(seq)?.kind.is_item() {
-            said.push(thread.record(seq)?);
+            said.push((seq, thread.record(thread.view().result(seq))?));
         }
     }
     let mut said = said.into_iter();
     let mut same = true;
     thread.view().pour(thread.source(), &mut |seq: Seq, message: &Message| -> Result<()> {
         let expected = said.next();
-        same &= expected.is_some_and(|record| {
-            record.seq == seq && matches!(record.entry, Entry::Message(was, _) if was == *message)
+        same &= expected.is_some_and(|(place, record)| {
+            place == seq
+                && matches!(record.entry, Entry::Message(was, _) if was.clone().in_place() == *message)
         });
         Ok(())
     })?;

@@ -4,6 +4,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::late;
 use crate::output::is_reader;
 use crate::stelis::{RecoveredThread, SharedAnchor};
 use base64::Engine as _;
@@ -372,7 +373,8 @@ impl MessageBatch<'_> {
         said
     }
 
-    fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
+    fn take(&mut self, mut message: Message, reply: Option<Reply>) -> Result<Seq> {
+        late::place(self.staged.view(), self.staged.source(), &mut message)?;
         let message = arrive(self.thread, self.staged.last() + 1, self.staged.view().open(), message)?;
         let seq = self.enter(Entry::Message(message, reply))?;
         self.said.push(seq);
@@ -591,7 +593,9 @@ fn arrive(thread: &Thread<'_>, seq: Seq, open: &OpenUnit, mut message: Message) 
         match part {
             MessagePart::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
             MessagePart::Result(outcome) => {
-                pair(outcome, open)?;
+                if outcome.replaces.is_none() {
+                    pair(outcome, open)?;
+                }
                 outcome.content.iter_mut().try_for_each(|part| keep_image(thread, part))?;
                 keep_output(thread, outcome)?;
             }

@@ -188,6 +188,8 @@ pub static SETTINGS: &[Setting] = rows! {
     "server.on_fault" = "pass" => SettingKind::Choice(ON_FAULT);
     /// Whether the model gets tools that read what is hidden from its view.
     "server.recall" = "when_needed" => SettingKind::Choice(RECALL);
+    /// How often a model may make the same call while an edit hides its answer, before the request is refused; 0: as often as it likes.
+    "server.max_repeats" = "0" => count(0, 1_000_000);
     /// Whether other paths under /v1 (embeddings, files) go to the provider as they come.
     "server.forward_other" = "true" => SettingKind::Bool;
     /// The largest request accepted, in megabytes.
@@ -256,6 +258,8 @@ pub static SETTINGS: &[Setting] = rows! {
     "agent.max_total_tokens" = "50000000" => tokens(0, 4_000_000_000);
     /// How many calls in a row may go wrong before the task is ended.
     "agent.max_errors" = "8" => count(1, 1_000_000);
+    /// How often a task may make the same call while an edit hides its answer, before it is ended; 0: as often as it likes.
+    "agent.max_repeats" = "8" => count(0, 1_000_000);
     /// The built-in tools that are offered.
     "tools.enabled" => SettingKind::Lines, default: Some(builtin::ENABLED);
     /// Commands that the shell tool may run; *: any.

@@ -27,15 +27,7 @@ fn result(id: &str, text: &str) -> Message {
 }
 
 fn outcome(id: &str, text: &str) -> ToolOutcome {
-    ToolOutcome {
-        call_id: id.to_owned(),
-        name: None,
-        content: vec![MessagePart::text(text)],
-        is_error: false,
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    }
+    ToolOutcome::text(id, None, text)
 }
 
 fn digest_of(messages: &[Message]) -> Digest {

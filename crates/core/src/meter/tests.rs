@@ -50,15 +50,7 @@ fn check_text(text: &str, o200k: u64, cl100k: u64) {
 }
 
 fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
-    let outcome = ToolOutcome {
-        call_id: "call_1".into(),
-        name: None,
-        content,
-        is_error,
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    };
+    let outcome = ToolOutcome { content, is_error, ..ToolOutcome::text("call_1", None, "") };
     Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }
 

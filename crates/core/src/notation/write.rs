@@ -153,6 +153,7 @@ impl<'a> NotationLine<'a> {
                 self.word(word);
             }
         }
+        self.maybe_word(outcome.replaces.map(|seq| format!("replaces={seq}")));
         self.maybe_word(mark);
         outcome.content.iter().fold(&mut *self, |line, part| line.part(part));
         self.maybe(outcome.output_ref.as_ref(), Self::output_ref);

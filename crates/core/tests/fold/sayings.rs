@@ -140,6 +140,7 @@ pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
         }),
         duration_ms: maybe(dice, 20, |d| d.roll() >> 40),
         interrupted: dice.chance(10),
+        replaces: None,
     };
     let mut message = Message::of(Role::Tool, vec![MessagePart::Result(outcome)]);
     message.name = maybe(dice, 5, |d| (*d.pick(&NAMES).unwrap()).into());

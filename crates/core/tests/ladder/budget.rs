@@ -23,6 +23,7 @@ fn view(said: u32, output: u32) -> View {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         };
         push(Message::of(Role::Tool, vec![MessagePart::Result(outcome)]), output).unwrap();
     }

@@ -89,7 +89,8 @@ pub fn open(thread: &Thread<'_>, reference: &OutputReference) -> Result<OutputBy
             return open(&other, &OutputReference::Entry(*seq));
         }
     };
-    let record = thread.record(seq)?;
+    thread.check_entry(seq)?;
+    let record = thread.record(thread.view().result(seq))?;
     let Entry::Message(message, _) = record.entry else {
         return Err(Error::NoWords { seq, kind: format!("{:?}", Kind::of(&record.entry)).to_lowercase() });
     };

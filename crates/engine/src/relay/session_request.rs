@@ -22,17 +22,17 @@ use crate::exchange::{
     ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
 };
 use crate::fit::{DoneEdit, FitResult, Ladder};
-use crate::lesson;
 use crate::lesson::LearnedModel;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
+use crate::{late, lesson};
 use komado_core::budget::Budget;
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
 use komado_core::raw::RawJson;
 use komado_core::{Kind as EntryKind, Seq, View};
 use komado_provider::dialect::ResponseStamp;
-use komado_provider::{Dialect, ElementAuthor, ModelResponse, ProviderFailure, ResponseForm};
+use komado_provider::{ApiRefusal, Dialect, ModelResponse, ProviderFailure, RefusalKind, ResponseForm};
 use komado_store::TranscriptPlace;
 use std::ops::Range;
 
@@ -149,6 +149,10 @@ impl<'r> SessionRequest<'r> {
             let fitted = self.thread.bound_history(turns, &budget)?;
             self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
         }
+        if let Some(why) = self.guard(&room)? {
+            self.refuse(why, client);
+            return Ok(false);
+        }
         let mut wire = Spliced { request: self, client, offers: false };
         let exchanged = exchange(&mut wire, room)?;
         let offers = wire.offers;
@@ -165,6 +169,33 @@ impl<'r> SessionRequest<'r> {
                 Ok(false)
             }
         }
+    }
+
+    /// Looks whether the model repeats a call whose answer it is not shown; gives the reason to stop, where there is one.
+    fn guard(&mut self, room: &RequestRoom) -> Result<Option<String>> {
+        let Some(budget) = &room.budget else { return Ok(None) };
+        let Some(repeated) = self.thread.guard(budget)? else { return Ok(None) };
+        self.notes.repeats = repeated.times;
+        let most = self.manner.max_repeats;
+        let window = self.window();
+        Ok((most > 0 && repeated.times >= most).then(|| {
+            format!(
+                "stopped: {}, in a window of {window} tokens (server.max_repeats = {most}). Nothing is lost: use a larger \
+                 window, ask for less at once, or go on in session {}",
+                repeated.told(),
+                self.thread.session()
+            )
+        }))
+    }
+
+    /// Answers the client with a refusal of ours.
+    fn refuse(&self, why: String, client: &mut ClientStream<'_>) {
+        if client.begun() {
+            return client.finish(Some("stop"));
+        }
+        let refusal = ApiRefusal::new(RefusalKind::BadRequest, why);
+        let (status, body) = self.arrival.dialect().refusal(&refusal);
+        client.send_whole(status, ResponseForm::Whole, &body, &self.notes);
     }
 
     /// The calls in a reply that are ours to answer.
@@ -510,7 +541,7 @@ impl SessionRequest<'_> {
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
         let from = placed.known.min(all);
-        let (entries, apart, mut later) = self.unknown_to_client(from)?;
+        let (entries, mut apart) = self.unknown_to_client()?;
         groups.push(0, entries);
         let mut stretches = stretches(skim, from..all).into_iter().peekable();
         let new = &self.request.setup;
@@ -523,14 +554,10 @@ impl SessionRequest<'_> {
                 batch.enter(Entry::Setup(setup))?;
             }
             if let Some(stretch) = stretch {
-                self.read_in(&mut batch, stretch, &mut groups)?;
+                apart |= self.read_in(&mut batch, stretch, &mut groups)?;
             }
             let mut announced = None;
             if is_last {
-                for message in later.drain(..) {
-                    batch.say(message, None)?;
-                    groups.push(0, 1);
-                }
                 // What follows on something that only the server knows is not a beginning of anything.
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
@@ -564,10 +591,17 @@ impl SessionRequest<'_> {
         Ok(())
     }
 
-    /// Reads a stretch of elements into a batch.
-    fn read_in(&self, batch: &mut MessageBatch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+    /// Reads a stretch of elements into a batch. True when calls were given up for it.
+    fn read_in(
+        &self,
+        batch: &mut MessageBatch<'_>,
+        stretch: Range<u32>,
+        groups: &mut Groups,
+    ) -> Result<bool> {
+        let mut gave_up = false;
         let open = &batch.view().open().calls;
-        let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        let mut open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        open.extend(late::given_up(self.thread.view(), self.thread.source())?);
         let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
@@ -575,18 +609,19 @@ impl SessionRequest<'_> {
             for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
                 let before = batch.view().last();
                 let seq = batch.say(message, None)?;
+                gave_up |= seq > before + 1;
                 if i == 0 {
                     groups.push(0, seq - before - 1);
                 }
             }
             groups.push(group.elements, group.entries);
         }
-        Ok(())
+        Ok(gave_up)
     }
 
-    /// What the thread shows behind the last reply and the client does not tell: how many entries; whether there is anything of
-    /// that kind, now or before; and words to be said behind what the client tells now. `known` is where its new elements begin.
-    fn unknown_to_client(&mut self, known: u32) -> Result<(u32, bool, Vec<Message>)> {
+    /// What the thread has behind the last reply and the client does not tell: how many entries, and whether there is anything
+    /// of that kind, now or before.
+    fn unknown_to_client(&self) -> Result<(u32, bool)> {
         let (mut items, sent, before) = self.since_mark()?;
         if let Some(first) = items.first()
             && let Entry::Message(_, Some(reply)) = self.thread.record(*first)?.entry
@@ -594,47 +629,16 @@ impl SessionRequest<'_> {
         {
             items.remove(0);
         }
-        let later = self.spoken_between(&items, known)?;
-        if !later.is_empty() {
-            self.thread.rewind(items[0] - 1)?;
-            return Ok((0, true, later));
-        }
         let entries = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        Ok((entries, before || entries > 0, later))
+        Ok((entries, before || entries > 0))
     }
 
-    /// Words that were said by hand while a tool of the client was at work: its call was given up for them, and now its
-    /// answer comes. They are said again behind it.
-    fn spoken_between(&self, items: &[Seq], known: u32) -> Result<Vec<Message>> {
-        let mut later = Vec::new();
-        if !self
-            .arrival
-            .skim
-            .elements
-            .get(known as usize)
-            .is_some_and(|element| element.by == ElementAuthor::Tool)
-        {
-            return Ok(later);
-        }
-        for (i, seq) in items.iter().enumerate() {
-            let Entry::Message(message, None) = self.thread.record(*seq)?.entry else {
-                return Ok(Vec::new());
-            };
-            match message.outcome().map(|outcome| outcome.interrupted) {
-                Some(true) => {}
-                None if i > 0 => later.push(message),
-                _ => return Ok(Vec::new()),
-            }
-        }
-        Ok(later)
-    }
-
-    /// What is shown since the last request of the client, that request, and whether it showed what the client does not tell.
+    /// What was said since the last request of the client, that request, and whether it showed what the client does not tell.
     fn since_mark(&self) -> Result<(Vec<Seq>, Option<Seq>, bool)> {
         let (mut items, mut sent, mut apart) = (Vec::new(), None, false);
         for entry in self.thread.back() {
             let (seq, head) = entry?;
-            if head.kind.is_item() {
+            if head.kind.is_said() {
                 items.push(seq);
             }
             if head.kind == EntryKind::Sent

@@ -154,7 +154,7 @@ impl SessionRequest<'_> {
     fn answered(&self, entries: &[Seq]) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
         for &seq in entries {
-            if self.thread.source().head(seq)?.kind != Kind::Tool {
+            if !matches!(self.thread.source().head(seq)?.kind, Kind::Tool | Kind::LateResult) {
                 continue;
             }
             if let Entry::Message(message, _) = self.thread.record(seq)?.entry
@@ -178,12 +178,20 @@ impl SessionRequest<'_> {
                 at += 1;
                 continue;
             }
-            let block = map.block(item.seq)?;
-            let own = |item: &&ShownItem| item.what != ItemSource::Shown && block.entries.contains(&item.seq);
-            let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
-            let is_whole = run.len() == block.entries.len()
-                && run.iter().all(|item| matches!(item.what, ItemSource::Said(_)));
-            let answers = block.is_tied && run[0].what == ItemSource::Said(Kind::Tool);
+            let late = self.late(item)?;
+            let block = map.block(late.unwrap_or(item.seq))?;
+            let mut run = &items[at..=at];
+            while let Some(next) = items.get(at + run.len())
+                && late.is_none()
+                && next.what != ItemSource::Shown
+                && block.entries.contains(&next.seq)
+                && self.late(next)?.is_none()
+            {
+                run = &items[at..=at + run.len()];
+            }
+            let is_said = |item: &ShownItem| matches!(item.what, ItemSource::Said(_));
+            let is_whole = run.len() == block.entries.len() && (late.is_some() || run.iter().all(is_said));
+            let answers = block.is_tied && (late.is_some() || run[0].what == ItemSource::Said(Kind::Tool));
             match &block.elements {
                 Some(range) if is_whole && !answers => pages.keep(range.clone()),
                 _ => pages.say(self.rewritten(&block, run, &mut swaps)?),
@@ -191,6 +199,12 @@ impl SessionRequest<'_> {
             at += run.len();
         }
         Ok(pages)
+    }
+
+    /// The result that came late and is shown as this item.
+    fn late(&self, item: &ShownItem) -> Result<Option<Seq>> {
+        let ItemSource::Replaced(by) = item.what else { return Ok(None) };
+        Ok((self.thread.source().head(by)?.kind == Kind::LateResult).then_some(by))
     }
 
     /// What the journal has for an item.
@@ -221,11 +235,12 @@ impl SessionRequest<'_> {
         };
         let mut messages = Vec::new();
         for item in run {
-            let place = block.entries.iter().position(|seq| *seq == item.seq);
+            let late = self.late(item)?;
+            let place = block.entries.iter().position(|seq| *seq == late.unwrap_or(item.seq));
             let told = place.and_then(|at| told.get(at)).filter(|_| told.len() == block.entries.len());
             let kind = self.thread.source().head(item.seq)?.kind;
             match (told.filter(|told| is_of(told.role, kind)), item.what) {
-                (Some(told), ItemSource::Replaced(by)) => {
+                (Some(told), ItemSource::Replaced(by)) if late.is_none() => {
                     messages.push(told.saying(swaps.text(self.thread.source(), item.seq, by)?));
                 }
                 (Some(told), _) => messages.push(told.clone()),
@@ -509,7 +524,7 @@ impl<'a> EntryMap<'a> {
             if seq >= to {
                 break;
             }
-            items.extend(head.kind.is_item().then_some(seq));
+            items.extend(head.kind.is_said().then_some(seq));
         }
         let ours = self.begins_with_answers(&mark, &items)?;
         let blocks = blocks(before.map(|(_, mark)| mark), &mark, items, ours);
@@ -521,7 +536,11 @@ impl<'a> EntryMap<'a> {
     fn begins_with_answers(&self, mark: &TranscriptMark, items: &[Seq]) -> Result<bool> {
         let Some(ElementGroup { elements: 0, .. }) = mark.groups.first() else { return Ok(false) };
         match items.get(items.len().saturating_sub(taken(mark))) {
-            Some(first) => Ok(self.thread.source().head(*first)?.kind == Kind::Tool),
+            Some(first) => Ok(match self.thread.record(*first)?.entry {
+                // One that only says that a call was given up is no answer of ours.
+                Entry::Message(message, _) => message.outcome().is_some_and(|outcome| !outcome.interrupted),
+                _ => false,
+            }),
             None => Ok(false),
         }
     }

@@ -142,6 +142,7 @@ pub(crate) fn result(call: &str, text: &str) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }

@@ -8,6 +8,7 @@ pub(crate) mod kit;
 mod lessons;
 mod long;
 mod overflow;
+mod repeat;
 mod stelis;
 mod summaries;
 mod texts;

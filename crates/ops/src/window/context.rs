@@ -12,6 +12,7 @@ use komado_core::session::Counters;
 use komado_core::view::ViewWeight;
 use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
+use komado_engine::repeat::RepeatedCall;
 use komado_engine::share::ThreadPortion;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
@@ -77,6 +78,8 @@ pub struct ContextUse {
     pub edits_in_force: Vec<EditInForce>,
     /// What is pinned, as first and last entry.
     pub pins: Vec<[Seq; 2]>,
+    /// The last call that the model made again while an edit hid its answer.
+    pub repeated: Option<RepeatedCall>,
     /// The calls that wait for a result.
     pub open_calls: Vec<String>,
     /// The same, with the tools they call.
@@ -161,6 +164,7 @@ impl Operation for ReadContext {
             edits: view.edits().collect(),
             edits_in_force: edits(&thread, &view)?,
             pins: view.pins().iter().map(|pin| [pin.from, pin.to]).collect(),
+            repeated: if view.last() == thread.last() { thread.repeated()? } else { None },
             open_calls: waiting.iter().map(|call| call.id.clone()).collect(),
             waiting,
         })
@@ -194,7 +198,7 @@ impl ContextUse {
         lines
     }
 
-    /// Edits in force, pins and open calls, in words.
+    /// Edits in force, pins, a repeated call and open calls, in words.
     pub fn details(&self) -> Vec<String> {
         let one = if self.items == 1 { "item" } else { "items" };
         let mut lines = vec![format!("  {} {one} shown", grouped(self.items))];
@@ -208,6 +212,9 @@ impl ContextUse {
         if !self.pins.is_empty() {
             let pins = self.pins.iter().map(|[from, to]| format!("@{}", Span::new(*from, *to)));
             lines.push(format!("  pinned: {}", pins.collect::<Vec<_>>().join(", ")));
+        }
+        if let Some(repeated) = &self.repeated {
+            lines.push(format!("  {}", repeated.told()));
         }
         if !self.waiting.is_empty() {
             let calls = self.waiting.iter().map(|call| format!("{} ({})", call.id, call.name));

@@ -30,6 +30,7 @@ pub(crate) fn result(id: &str, name: &str, text: &str) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }

@@ -370,13 +370,15 @@ fn outcome(cursor: &mut NotationCursor<'_>, message: &mut Message) -> Found<()> 
     };
     message.name = cursor.attr("name")?;
     let (is_error, interrupted) = (cursor.eat("error"), cursor.eat("interrupted"));
+    let replaces = cursor.count("replaces", "")?;
     let mut content = Vec::new();
     while let Some(part) = part(cursor)? {
         content.push(part);
     }
     let output_ref = output_ref(cursor)?;
     let duration_ms = cursor.count("took", "ms")?;
-    let outcome = ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+    let outcome =
+        ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted, replaces };
     message.parts.push(MessagePart::Result(outcome));
     Ok(())
 }

@@ -163,6 +163,7 @@ impl ExchangeJob {
             settings: context.config.models.summaries.settings.clone(),
             summariser: &summariser,
             offer: context.config.server.recall,
+            max_repeats: context.config.server.max_repeats,
             meta: &meta,
             meter: &meter,
         };

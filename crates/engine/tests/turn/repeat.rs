@@ -1,0 +1,145 @@
+//! A model that makes a call again, because what it answered was hidden from it.
+
+use super::kit::{Talk, result, setup};
+use komado_core::Seq;
+use komado_core::journal::Entry;
+use komado_core::message::{Message, Role};
+use komado_engine::Thread;
+use komado_engine::condense::{ByDigest, CondenseSettings};
+use komado_engine::exchange::ExchangeEvent;
+use komado_engine::fit::Ladder;
+use komado_engine::repeat::{RepeatedCall, WARN_AT};
+use komado_provider::Dialect;
+use komado_provider::scripted::{ScriptStep, ScriptedOptions};
+
+/// What the model looks for, in the middle of what the tool says.
+const FOUND: &str = "the lantern is number 7421";
+
+/// More requests than any of these conversations may take.
+const MOST: usize = 20;
+
+/// So many lines around what the model looks for.
+fn listing(lines: usize) -> String {
+    let line = |n: usize| format!("{n}: shelf {} holds crate {} from week {n}\n", n % 7, n * 31);
+    let (before, after): (String, String) =
+        ((0..lines / 2).map(line).collect(), (lines / 2..lines).map(line).collect());
+    format!("{before}{FOUND}\n{after}")
+}
+
+/// A conversation in which much was said, and then a question that takes a tool.
+fn begun<'t>(talk: &'t Talk, rounds: usize) -> Thread<'t> {
+    let mut thread = talk.thread().clipping(None);
+    thread.set_up(setup()).unwrap();
+    for n in 0..rounds {
+        let said = format!("Note {n}: team {} meets in room {} about plan {n}. ", n % 5, n * 3).repeat(12);
+        thread.say(Message::text(Role::User, said)).unwrap();
+        thread.say(Message::text(Role::Assistant, format!("Noted: plan {n}."))).unwrap();
+    }
+    thread.say(Message::text(Role::User, "Which number has the lantern? Read stock.txt.")).unwrap();
+    thread
+}
+
+/// Turns until the model says something. It calls the tool until it sees what it looks for; gives the requests that it took,
+/// and the repetitions that were told.
+fn until_found(talk: &Talk, thread: &mut Thread<'_>, lines: usize) -> (usize, Vec<RepeatedCall>) {
+    talk.server.add(ScriptStep::say("It is 7421.").when_anywhere(FOUND).always());
+    talk.server.add(ScriptStep::call("read", r#"{"path":"stock.txt"}"#).always());
+    let mut told = Vec::new();
+    for requests in 1..=MOST {
+        let mut by = ByDigest::new(thread.meter());
+        let mut ladder = Ladder { budget: talk.budget(), settings: CondenseSettings::default(), by: &mut by };
+        let turned = thread.turn(&talk.asking, &mut ladder, &mut |news| {
+            if let ExchangeEvent::Repeated(repeated) = news {
+                told.push(repeated.clone());
+            }
+        });
+        let message = turned.unwrap().message;
+        let Some(call) = message.calls().next() else { return (requests, told) };
+        thread.say(result(&call.id, &listing(lines))).unwrap();
+    }
+    (MOST + 1, told)
+}
+
+fn unpins(thread: &Thread<'_>) -> usize {
+    (1..=thread.last())
+        .filter(|seq| matches!(thread.record(*seq).unwrap().entry, Entry::Unpin { .. }))
+        .count()
+}
+
+#[test]
+fn a_model_that_repeats_a_call_until_it_sees_the_answer_needs_at_most_half_as_many_requests_again() {
+    for (rounds, lines) in [(21, 160), (19, 170), (22, 150), (60, 160)] {
+        let wide = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
+        let (needed, told) = until_found(&wide, &mut begun(&wide, rounds), lines);
+        assert!(told.is_empty(), "nothing is hidden");
+        let narrow = Talk::new(
+            Dialect::Chat,
+            8_192,
+            ScriptedOptions { window: Some(8_192), ..ScriptedOptions::default() },
+        );
+        let mut thread = begun(&narrow, rounds);
+        let (took, _) = until_found(&narrow, &mut thread, lines);
+        assert!(2 * took <= 3 * needed, "{rounds} {lines}: {took} requests where {needed} are needed");
+    }
+}
+
+#[test]
+fn the_second_same_call_pins_its_answer_and_says_why_and_unpin_undoes_it() {
+    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
+    let mut thread = begun(&talk, 21);
+    let (requests, told) = until_found(&talk, &mut thread, 160);
+    assert_eq!((requests, told.len()), (3, 1), "{told:?}");
+    let repeated = told[0].clone();
+    assert_eq!((repeated.tool.as_str(), repeated.times), ("read", 2));
+    assert_eq!(repeated.pins, [repeated.unit]);
+    assert!(thread.view().edits().any(|edit| edit == repeated.hidden_by));
+    assert_eq!(thread.repeated().unwrap(), Some(repeated.clone()));
+    let [from, to]: [Seq; 2] = repeated.unit;
+    assert_eq!(thread.spared().unwrap(), [komado_core::Span::new(from, to)]);
+    thread.unpin(from).unwrap();
+    assert!(!thread.view().is_pinned(from) && thread.spared().unwrap().is_empty());
+}
+
+#[test]
+fn an_answer_that_no_pin_can_hold_is_counted_until_it_is_told_loudly() {
+    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
+    let mut thread = begun(&talk, 24);
+    // Larger than half of the window: only a part can be shown.
+    let (requests, told) = until_found(&talk, &mut thread, 400);
+    assert_eq!(requests, MOST + 1, "the model never sees it");
+    let times: Vec<u32> = told.iter().map(|repeated| repeated.times).collect();
+    assert_eq!(times[..4], [2, 3, 4, WARN_AT]);
+    assert!(thread.view().pins().is_empty());
+    // The count is in the journal: another process goes on with it.
+    drop(thread);
+    let thread = talk.thread();
+    assert!(thread.repeated().unwrap().unwrap().times > WARN_AT);
+}
+
+#[test]
+fn pins_of_repetitions_are_given_back_when_they_take_too_much() {
+    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
+    let mut thread = begun(&talk, 21);
+    until_found(&talk, &mut thread, 160);
+    assert_eq!(thread.spared().unwrap().len(), 1);
+    let small = Talk { window: 3_000, ..talk };
+    let mut thread = small.thread().clipping(None);
+    thread.say(Message::text(Role::User, "And the chair?")).unwrap();
+    small.turn(&mut thread).0.unwrap();
+    assert!(thread.spared().unwrap().is_empty() && thread.view().pins().is_empty());
+    assert_eq!(unpins(&thread), 1);
+}
+
+#[test]
+fn a_call_made_again_while_its_answer_is_shown_is_no_repetition() {
+    let talk = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
+    let mut thread = begun(&talk, 2);
+    thread.condense(vec![komado_core::Span::new(2, 5)], "Two notes.", "by_hand").unwrap();
+    talk.server.add(ScriptStep::call("read", r#"{"path":"a"}"#).always());
+    for _ in 0..3 {
+        let (turned, _) = talk.turn(&mut thread);
+        let id = turned.unwrap().message.calls().next().unwrap().id.clone();
+        thread.say(result(&id, "one two three")).unwrap();
+    }
+    assert_eq!(thread.repeated().unwrap(), None);
+}
