@@ -13,7 +13,7 @@ use crate::thread::{Staged, StagedRows, Thread};
 use komado_core::budget::{Budget, BudgetRule, BudgetVerdict, Preset};
 use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{LadderNext, LadderStep, LadderTried, Rung};
+use komado_core::ladder::{LadderNext, LadderRound, LadderStep, Rung};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
@@ -99,17 +99,20 @@ trait Target {
 fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let share = keep_to_share(to, &mut ladder.budget)?;
     let (view, source, _) = to.parts();
-    let mut fitted = FitResult { share, ..FitResult::begun(view, &ladder.budget) };
+    let verdict = ladder.budget.will_manage(view, source)?;
+    let mut fitted = FitResult { share, ..FitResult::begun(verdict) };
     let asks = ladder.by.reads() == SummaryInput::Request;
-    let mut tried = LadderTried { condense: asks && in_vain_lately(view, source, &ladder.budget)? };
+    let condensed = asks && in_vain_lately(view, source, &ladder.budget)?;
+    let mut round = LadderRound { condensed, edited: false };
     for _ in 0..MOST_STEPS {
         let (view, source, meter) = to.parts();
-        match ladder::next(view, source, &ladder.budget, meter, tried)? {
+        match ladder::next(view, source, &ladder.budget, meter, round)? {
             LadderNext::Rest => return Ok(fitted.ended(view)),
             LadderNext::Floor(floor) => return Err(Error::Floor(floor)),
             LadderNext::Do(step) => {
-                tried.condense |= matches!(step, LadderStep::Condense { .. });
+                round.condensed |= matches!(step, LadderStep::Condense { .. });
                 take(to, step, &mut fitted, ladder)?;
+                round.edited = !fitted.done.is_empty();
             }
         }
     }
@@ -140,7 +143,9 @@ fn take<T: Target>(
     ladder: &mut Ladder<'_>,
 ) -> Result<()> {
     let rung = step.rung();
-    let verdict = BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.parts().0) };
+    let (view, source, _) = to.parts();
+    let verdict =
+        BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(view, source)? };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == SummaryInput::Request;
     // The journal says that a model is about to be asked.
@@ -230,7 +235,8 @@ fn in_vain_lately<S: EntrySource<Error = komado_store::Error> + ?Sized>(
             && matches!(source.record(seq)?.entry, Entry::Lost(reply) if reply.finish == DECLINED)
         {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
-            return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
+            let marks = budget.marks(view.weight().setup + view.weight().above);
+            return Ok(said(source.head(last)?.sums) - said(head.sums) < marks.min_gain / 4);
         }
         if head.kind.is_edit() {
             break;
@@ -261,8 +267,13 @@ impl<'a> Target for Staged<'a> {
 
 impl Thread<'_> {
     /// Says, before doing anything, whether something will be done before the next request.
-    pub fn will_manage(&self, budget: &Budget) -> BudgetVerdict {
-        budget.will_manage(self.view())
+    pub fn will_manage(&self, budget: &Budget) -> Result<BudgetVerdict> {
+        Ok(budget.will_manage(self.view(), self.source())?)
+    }
+
+    /// True when [`Thread::fit`] would do nothing, as far as that can be seen without reading anything.
+    pub(crate) fn has_room(&self, budget: &Budget) -> bool {
+        self.view().share().is_none() && budget.has_room(self.view())
     }
 
     /// Makes the view fit, and journals each edit. Nothing happens while there is room.
@@ -285,8 +296,8 @@ impl Thread<'_> {
     /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
     /// too little.
     pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<FitResult> {
-        let mut fitted = FitResult::begun(self.view(), &ladder.budget);
-        fitted.verdict.rule = BudgetRule::ByHand;
+        let verdict = self.will_manage(&ladder.budget)?;
+        let mut fitted = FitResult::begun(BudgetVerdict { rule: BudgetRule::ByHand, ..verdict });
         match ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
             Some(step) => take(self, step, &mut fitted, ladder)?,
             None => fitted.declined.push(TOO_LITTLE.to_owned()),
@@ -318,7 +329,7 @@ impl Staged<'_> {
                 Err(Error::Refused(_)) => break,
                 reverted => drop(reverted?),
             }
-            if budget.will_manage(self.view()).will_manage {
+            if budget.will_manage(self.view(), self.source())?.will_manage {
                 self.back_to(before);
                 break;
             }
@@ -329,8 +340,7 @@ impl Staged<'_> {
 }
 
 impl FitResult {
-    fn begun(view: &View, budget: &Budget) -> Self {
-        let verdict = budget.will_manage(view);
+    fn begun(verdict: BudgetVerdict) -> Self {
         Self { verdict, done: Vec::new(), declined: Vec::new(), share: None, after: verdict.tokens }
     }
 

@@ -6,7 +6,7 @@ use komado_core::budget::{Budget, Preset};
 use komado_core::digest::Digest;
 use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Floor, LadderNext, LadderStep, LadderTried, Rung};
+use komado_core::ladder::{self, Floor, LadderNext, LadderRound, LadderStep, Rung};
 use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
 use komado_core::{Meter, Seq};
 
@@ -118,19 +118,20 @@ pub(crate) fn fit_well(play: &mut Play, budget: &Budget, look: &mut dyn FnMut(Ru
 }
 
 fn fit_by(play: &mut Play, meter: Meter, budget: &Budget, whim: u32, look: &mut dyn FnMut(Rung)) -> Fitted {
-    let mut tried = LadderTried::default();
+    let mut round = LadderRound::default();
     for steps in 0..MOST_STEPS {
-        let Ok(next) = ladder::next(play.book.view(), play.book.rows(), budget, meter, tried);
+        let Ok(next) = ladder::next(play.book.view(), play.book.rows(), budget, meter, round);
         let step = match next {
             LadderNext::Rest => return Fitted::Yes(steps),
             LadderNext::Floor(floor) => return Fitted::Floor(floor),
             LadderNext::Do(step) => step,
         };
-        tried.condense |= matches!(step, LadderStep::Condense { .. });
+        round.condensed |= matches!(step, LadderStep::Condense { .. });
         look(step.rung());
         let Some(edit) = written(play, meter, step, whim) else { continue };
         let before = play.book.view().tokens();
         let tokens = edit.shown_tokens();
+        round.edited = true;
         let pushed = play.book.push(Entry::Edit(edit), tokens, "t");
         assert!(pushed.is_ok(), "the gate refused a step: {pushed:?}");
         let after = play.book.view().tokens();
