@@ -461,7 +461,8 @@ impl Thread<'_> {
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
         let done = vec![DoneEdit { seq, rung: Rung::Truncate, edit }];
         let after = self.view().tokens();
-        Ok(Some(FitResult { verdict, done, declined: Vec::new(), share: None, after }))
+        let (returned, declined) = (Vec::new(), Vec::new());
+        Ok(Some(FitResult { verdict, done, returned, declined, share: None, after }))
     }
 
     /// Says in the conversation that the model could not be asked, and why.

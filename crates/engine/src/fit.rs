@@ -42,6 +42,8 @@ pub struct FitResult {
     pub verdict: BudgetVerdict,
     /// The edits, in order.
     pub done: Vec<DoneEdit>,
+    /// Earlier edits that were taken back after them, because they left room.
+    pub returned: Vec<Seq>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
     /// What is seen of the threads above was cut anew, because the window is another.
@@ -93,13 +95,15 @@ trait Target {
     fn append(&mut self, entry: Entry) -> Result<Seq>;
     /// Gives the edit with its numbers; an edit that frees nothing is an error.
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
+    /// Takes an edit back, unless the view would then have more than `most` tokens. True when it was.
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool>;
 }
 
 /// Step by step, until the view fits or nothing more is worth doing.
 fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let share = keep_to_share(to, &mut ladder.budget)?;
     let (view, source, _) = to.parts();
-    let verdict = ladder.budget.will_manage(view, source)?;
+    let (verdict, since) = (ladder.budget.will_manage(view, source)?, view.last());
     let mut fitted = FitResult { share, ..FitResult::begun(verdict) };
     let asks = ladder.by.reads() == SummaryInput::Request;
     let condensed = asks && in_vain_lately(view, source, &ladder.budget)?;
@@ -107,7 +111,12 @@ fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     for _ in 0..MOST_STEPS {
         let (view, source, meter) = to.parts();
         match ladder::next(view, source, &ladder.budget, meter, round)? {
-            LadderNext::Rest => return Ok(fitted.ended(view)),
+            LadderNext::Rest => {
+                if round.edited {
+                    fitted.returned = give_back(to, &ladder.budget, since)?;
+                }
+                return Ok(fitted.ended(to.parts().0));
+            }
             LadderNext::Floor(floor) => return Err(Error::Floor(floor)),
             LadderNext::Do(step) => {
                 round.condensed |= matches!(step, LadderStep::Condense { .. });
@@ -117,6 +126,29 @@ fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
         }
     }
     Err(Error::Endless { steps: MOST_STEPS, tokens: to.parts().0.tokens() })
+}
+
+/// The prefix was broken anyway, and the view came out below the low mark: the newest edits of the ladder before this round
+/// are taken back, as long as the view stays under the high mark. What a person did by hand stays.
+fn give_back<T: Target>(to: &mut T, budget: &Budget, since: Seq) -> Result<Vec<Seq>> {
+    let mut back = Vec::new();
+    if budget.policy.preset != Preset::Komado {
+        return Ok(back);
+    }
+    loop {
+        let (view, source, _) = to.parts();
+        let marks = budget.marks(budget.will_manage(view, source)?.fixed);
+        let earlier = view.edits().rev().find(|edit| *edit <= since);
+        let (true, Some(edit)) = (view.tokens() < marks.low, earlier) else { return Ok(back) };
+        let by_ladder = match source.record(edit)?.entry {
+            Entry::Edit(edit) => BudgetRule::named(&edit.cause.rule).is_some_and(|rule| rule != BudgetRule::ByHand),
+            _ => false,
+        };
+        if !by_ladder || !to.take_back(edit, marks.high)? {
+            return Ok(back);
+        }
+        back.push(edit);
+    }
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
@@ -207,6 +239,14 @@ impl Target for Thread<'_> {
             _ => Err(self.no_moment(seq)),
         }
     }
+
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool> {
+        let fits = self.stage().take_back(edit, most)?;
+        if fits {
+            self.revert(edit)?;
+        }
+        Ok(fits)
+    }
 }
 
 /// How a summary ends that could not be had.
@@ -262,6 +302,19 @@ impl<'a> Target for Staged<'a> {
         let seq = self.append(Entry::Edit(edit.clone()))?;
         (edit.cause.before, edit.cause.after) = (before, self.view().tokens());
         check_gain(&edit).map(|()| (seq, edit))
+    }
+
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool> {
+        let before = self.mark();
+        match self.append(Entry::Revert { target: edit }) {
+            Err(Error::Refused(_)) => return Ok(false),
+            reverted => drop(reverted?),
+        }
+        let fits = self.view().tokens() <= most;
+        if !fits {
+            self.back_to(before);
+        }
+        Ok(fits)
     }
 }
 
@@ -341,7 +394,8 @@ impl Staged<'_> {
 
 impl FitResult {
     fn begun(verdict: BudgetVerdict) -> Self {
-        Self { verdict, done: Vec::new(), declined: Vec::new(), share: None, after: verdict.tokens }
+        let (done, returned, declined) = (Vec::new(), Vec::new(), Vec::new());
+        Self { verdict, done, returned, declined, share: None, after: verdict.tokens }
     }
 
     fn ended(mut self, view: &View) -> Self {

@@ -8,7 +8,6 @@
 use crate::harness::user_text;
 use crate::head::{EntrySource, Kind};
 use crate::journal::Entry;
-use crate::message::{Message, MessagePart};
 use crate::thread::ThreadStatus;
 use crate::view::{ItemSource, ShownItem};
 use crate::{Seq, View};
@@ -89,20 +88,12 @@ fn asked<S: EntrySource + ?Sized>(
 ) -> Result<Option<usize>, S::Error> {
     for i in users {
         if let Entry::Message(message, _) = source.record(items[i].seq)?.entry
-            && is_the_users(&message)
+            && user_text(&message.words()).any(|text| !text.trim().is_empty())
         {
             return Ok(Some(i));
         }
     }
     Ok(None)
-}
-
-/// True when something in a user's message is not the agent's: words, or what is no text.
-pub(crate) fn is_the_users(message: &Message) -> bool {
-    let is_more = |part: &MessagePart| matches!(part, MessagePart::Image { .. } | MessagePart::Opaque(_));
-    let words = message.words();
-    user_text(&words).any(|text| !text.trim().is_empty())
-        || (words.trim().is_empty() && message.parts.iter().any(is_more))
 }
 
 /// The index of the first item that the model has not answered yet.

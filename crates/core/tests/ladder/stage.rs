@@ -4,7 +4,7 @@ use crate::ladder::dice::Dice;
 use crate::ladder::play::{self, Play};
 use komado_core::budget::{Budget, Preset};
 use komado_core::digest::Digest;
-use komado_core::head::EntrySource;
+use komado_core::harness::user_text;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
 use komado_core::ladder::{self, Floor, LadderNext, LadderRound, LadderStep, Rung};
 use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
@@ -191,11 +191,12 @@ pub(crate) fn budget(dice: &mut Dice, tokens: u64) -> Budget {
     Budget::new(policy, window, &[])
 }
 
-/// The last user's message on the path that is shown, as it was said or clipped.
-pub(crate) fn newest_user(play: &Play) -> Option<Seq> {
+/// The latest instruction that is shown, as it was said or clipped: the user's last message with words of the user's own.
+pub(crate) fn latest_instruction(play: &Play) -> Option<Seq> {
     play.items().iter().rev().map(|item| item.seq).find(|&seq| {
-        let Ok(head) = play.book.rows().head(seq);
-        head.kind == komado_core::Kind::User
+        let said = play::entry(&play.book, seq);
+        matches!(said, Some(Entry::Message(message, _)) if is_user(&message)
+            && user_text(&message.words()).any(|text| !text.trim().is_empty()))
     })
 }
 
