@@ -3,9 +3,14 @@
 //! A [`Policy`] says by which rule; with a window it becomes a [`Budget`] of plain numbers. Everything that is sent
 //! counts: system prompt, tool definitions, messages, summaries. What is left free is the model's answer (the reserve)
 //! and a buffer for what no counter sees. A budget only judges; what is done about it is the [ladder](crate::ladder)'s.
+//!
+//! A large part of a view may be fixed: set-up, task, pins and the like never leave. Marks are therefore shares of what
+//! may move, and so they follow the view: [`Budget::marks`].
 
 use crate::View;
 use crate::clip::ClipLimits;
+use crate::head::EntrySource;
+use crate::ladder::WorkingSet;
 use crate::share::Shares;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,9 +35,9 @@ pub struct Policy {
     pub trigger: Trigger,
     /// Percent of the window at which a model or profile acts; over the trigger where it has a value.
     pub thresholds: Thresholds,
-    /// How far down, as a share of what is usable.
+    /// How far down, as a share of what may move; of what is usable in the presets that count so.
     pub low: f64,
-    /// What an edit must free to be worth a break of the prefix, as a share of what is usable.
+    /// What an edit must free to be worth a break of the prefix, as a share of the same.
     pub min_gain: f64,
     /// What stays as it is at the end.
     pub keep: KeepRule,
@@ -42,15 +47,15 @@ pub struct Policy {
     pub rungs: LadderRungs,
     /// The fewest messages worth a summary.
     pub min_messages: u32,
-    /// Share of what is usable that a summary may take.
+    /// Share of the same that a summary may take.
     pub summary: f64,
 }
 
 /// When to act.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Trigger {
-    /// Above this share of what is usable.
-    Usable(f64),
+    /// Above this share of what may move, on top of what is fixed.
+    Movable(f64),
     /// Above this share of the window.
     AboveWindow(f64),
     /// At this share of the window or above.
@@ -83,6 +88,8 @@ pub enum KeepRule {
     Turns(u32),
     /// As much as this share of what is usable holds.
     Share(f64),
+    /// As much as the mark to come down to has room for.
+    Room,
 }
 
 /// Tokens that tool outputs may take together.
@@ -143,14 +150,29 @@ pub struct Budget {
     pub reserve: u64,
     /// Most tokens a request may have.
     pub usable: u64,
-    /// Tokens from which on something is done.
+    /// Tokens from which on something is done, in a view of which nothing of its own is fixed: see [`Budget::marks`].
     pub act_at: u64,
-    /// Tokens to come down to.
+    /// Tokens to come down to, in such a view.
     pub low: u64,
     /// Tokens that tool outputs may take together.
     pub tools: Option<u64>,
     /// The threshold that decided, in percent, where one did.
     pub threshold: Option<f64>,
+}
+
+/// The marks in force for a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BudgetMarks {
+    /// Tokens from which on something is done.
+    pub act_at: u64,
+    /// Tokens to come down to.
+    pub low: u64,
+    /// Most tokens after an edit that could have come down to `low`: half of the way back.
+    pub high: u64,
+    /// What an edit must free before the window is full.
+    pub min_gain: u64,
+    /// Most tokens a summary may take.
+    pub summary: u64,
 }
 
 /// What a budget says of a view.
@@ -170,6 +192,10 @@ pub struct BudgetVerdict {
     /// Tokens that are seen of the threads above; they are not to be touched.
     #[serde(default, skip_serializing_if = "is_none")]
     pub above: u64,
+    /// Tokens of what no edit takes: system prompt and tools, the threads above, system messages at the beginning, anchors
+    /// of open threads, pins, the task and the latest instruction.
+    #[serde(default)]
+    pub fixed: u64,
     /// Tokens kept free for the answer.
     pub reserve: u64,
     /// Most tokens a request may have.
@@ -266,7 +292,7 @@ impl Budget {
         let usable = free.saturating_sub(reserve);
         let act_at = match (threshold, policy.trigger) {
             (Some(percent), _) => at_least(window, percent / 100.0),
-            (None, Trigger::Usable(of)) => share(usable, of) + 1,
+            (None, Trigger::Movable(of)) => share(usable, of) + 1,
             (None, Trigger::AboveWindow(of)) => share(window, of) + 1,
             (None, Trigger::AtWindow(of)) => at_least(window, of),
         };
@@ -281,19 +307,52 @@ impl Budget {
         self.usable.saturating_sub(self.above)
     }
 
-    /// Says, before doing anything, whether something will be done, and by which rule.
-    pub fn will_manage(&self, view: &View) -> BudgetVerdict {
-        let tokens = view.tokens();
-        let tool_tokens = view.weight().said[3];
-        let rule = if tokens > self.usable {
-            BudgetRule::HardGate
-        } else if tokens >= self.act_at && self.policy.acts_early() {
-            if self.threshold.is_some() { BudgetRule::Threshold } else { BudgetRule::SoftMark }
-        } else if self.policy.rungs.trim && self.tools.is_some_and(|most| tool_tokens > most) {
-            BudgetRule::ToolBudget
-        } else {
-            BudgetRule::Fits
+    /// The marks for a view of which `fixed` tokens never leave.
+    pub fn marks(&self, fixed: u64) -> BudgetMarks {
+        let movable = self.usable.saturating_sub(fixed);
+        let on_top = |of: f64| fixed + share(movable, of);
+        let act_at = match (self.threshold, self.policy.trigger) {
+            (None, Trigger::Movable(of)) => on_top(of) + 1,
+            _ => self.act_at,
         };
+        let act_at = act_at.min(self.usable + 1);
+        let (low, whole) = match self.policy.preset {
+            Preset::Komado => (on_top(self.policy.low), movable),
+            // The other presets know of no fixed part.
+            _ => (self.low, self.own()),
+        };
+        let low = low.min(act_at.saturating_sub(1));
+        BudgetMarks {
+            act_at,
+            low,
+            high: low.midpoint(act_at),
+            min_gain: share(whole, self.policy.min_gain).max(1),
+            summary: share(whole, self.policy.summary).clamp(96, 4_096),
+        }
+    }
+
+    /// True when nothing has to be done, by the view's weight alone. Near the marks it is false, and
+    /// [`Budget::will_manage`] looks closer.
+    pub fn has_room(&self, view: &View) -> bool {
+        let weight = view.weight();
+        let marks = self.marks(weight.setup + weight.above);
+        self.rule(view, &marks) == BudgetRule::Fits
+    }
+
+    /// Says, before doing anything, whether something will be done, and by which rule.
+    pub fn will_manage<S: EntrySource + ?Sized>(
+        &self,
+        view: &View,
+        source: &S,
+    ) -> Result<BudgetVerdict, S::Error> {
+        Ok(self.judge(view, WorkingSet::of(view, source)?.fixed))
+    }
+
+    /// The verdict on a view of which `fixed` tokens never leave.
+    pub(crate) fn judge(&self, view: &View, fixed: u64) -> BudgetVerdict {
+        let (tokens, tool_tokens) = (view.tokens(), view.weight().said[3]);
+        let marks = self.marks(fixed);
+        let rule = self.rule(view, &marks);
         BudgetVerdict {
             will_manage: rule != BudgetRule::Fits,
             rule,
@@ -301,23 +360,27 @@ impl Budget {
             tool_tokens,
             window: self.window,
             above: self.above,
+            fixed,
             reserve: self.reserve,
             usable: self.usable,
-            act_at: self.act_at,
-            low: self.low,
+            act_at: marks.act_at,
+            low: marks.low,
             tool_budget: self.tools,
             percent: percent(tokens, self.window),
         }
     }
 
-    /// What an edit must free before the window is full.
-    pub fn min_gain(&self) -> u64 {
-        share(self.own(), self.policy.min_gain).max(1)
-    }
-
-    /// Most tokens a summary may take.
-    pub fn summary(&self) -> u64 {
-        share(self.own(), self.policy.summary).clamp(96, 4_096)
+    fn rule(&self, view: &View, marks: &BudgetMarks) -> BudgetRule {
+        let tokens = view.tokens();
+        if tokens > self.usable {
+            BudgetRule::HardGate
+        } else if tokens >= marks.act_at && self.policy.acts_early() {
+            if self.threshold.is_some() { BudgetRule::Threshold } else { BudgetRule::SoftMark }
+        } else if self.policy.rungs.trim && self.tools.is_some_and(|most| view.weight().said[3] > most) {
+            BudgetRule::ToolBudget
+        } else {
+            BudgetRule::Fits
+        }
     }
 
     /// Limits for an output on arrival: those given, and no more than about a quarter of what is usable. A byte for each
@@ -391,8 +454,8 @@ impl BudgetVerdict {
             above => format!(", {above} of them from the threads above"),
         };
         format!(
-            "{} tokens{above}; window {}, reserve {}, usable {}; acts at {}, down to {}",
-            self.tokens, self.window, self.reserve, self.usable, self.act_at, self.low
+            "{} tokens{above}, {} fixed; window {}, reserve {}, usable {}; acts at {}, down to {}",
+            self.tokens, self.fixed, self.window, self.reserve, self.usable, self.act_at, self.low
         )
     }
 }
@@ -426,7 +489,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum Preset {
-    /// Soft, low and hard marks over what is usable.
+    /// Soft and low marks over what may move, a hard one over what is usable.
     #[default]
     Komado,
     /// Contexts in files: above 0.7 of the window, five messages kept, no fewer than ten summarised.
@@ -449,11 +512,11 @@ impl Preset {
             preset: self,
             reserve: None,
             buffer: 0.1,
-            trigger: Trigger::Usable(0.8),
+            trigger: Trigger::Movable(0.9),
             thresholds: Thresholds::default(),
-            low: 0.5,
+            low: 0.6,
             min_gain: 0.25,
-            keep: KeepRule::Share(0.25),
+            keep: KeepRule::Room,
             tools: ToolBudget::FromWindow,
             rungs: LadderRungs { trim: true, condense: true, truncate: Truncate::ToLow },
             min_messages: 4,
@@ -464,18 +527,24 @@ impl Preset {
             Self::Komado => ours,
             Self::Seed000 => Policy {
                 trigger: Trigger::AboveWindow(0.7),
+                low: 0.5,
                 keep: KeepRule::Messages(5),
                 min_messages: 10,
                 tools: ToolBudget::Unbounded,
                 rungs: condense_only,
                 ..ours
             },
-            Self::Seed001 => {
-                Policy { trigger: Trigger::AtWindow(0.8), keep: KeepRule::Turns(1), min_messages: 1, ..ours }
-            }
+            Self::Seed001 => Policy {
+                trigger: Trigger::AtWindow(0.8),
+                low: 0.5,
+                keep: KeepRule::Turns(1),
+                min_messages: 1,
+                ..ours
+            },
             Self::Seed002 => Policy {
                 reserve: Some(RESERVE),
                 thresholds: Thresholds { global: Some(100.0), ..Thresholds::default() },
+                low: 0.5,
                 keep: KeepRule::Messages(3),
                 min_messages: 2,
                 tools: ToolBudget::Unbounded,

@@ -1,32 +1,38 @@
 //! What to do when a view outgrows its budget: one step at a time, and always one that helps.
 //!
-//! From the lightest to the last: old outputs become placeholders (trim), a summary stands for everything between the
-//! beginning and the last units (condense), a marker does (truncate), single messages are clipped. A step is a
+//! From the lightest to the last: old outputs become placeholders (trim), a summary stands for the oldest blocks
+//! (condense), a marker does (truncate), single messages are clipped. A step is a
 //! pure function of the view, the budget and what this round has already tried; a text that must be written
 //! is left to the caller. Every step makes the view smaller, so a round ends: with a view that fits, or, below the floor,
 //! with a list of what takes how much.
 //!
-//! What no step touches: the setup, the system messages at the beginning, pins. What only the last rung clips: the
-//! first request and the newest message of the user. Calls and results leave together or not at all.
+//! What no step touches: the setup, the system messages at the beginning, pins. What only the last rungs clip: the task,
+//! the latest instruction, and what the model has not answered yet ([`WorkingSet`]). Calls and results leave together or
+//! not at all. An edit uses the room there is: as little leaves as brings the view down to the low mark.
 
+mod blocks;
+mod clip;
 mod cut;
 mod trim;
+mod working_set;
 
-pub use cut::{Block, Blocks};
-pub(crate) use trim::clipped;
+pub use blocks::{Block, Blocks};
+pub(crate) use clip::clipped;
+pub use working_set::WorkingSet;
 
-use crate::budget::{Budget, BudgetRule, BudgetVerdict, Preset, Truncate};
+use crate::budget::{Budget, BudgetMarks, BudgetRule, BudgetVerdict, Preset, Truncate};
 use crate::head::{EntrySource, Kind};
-use crate::journal::{EditKind, Entry, Replace};
-use crate::view::ShownItem;
+use crate::journal::{EditKind, Replace};
 use crate::{Meter, Seq, Span, View};
 use serde::Serialize;
 
-/// What a round has tried and was refused, so that it does not try again.
+/// What a round has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LadderTried {
-    /// A summary could not be had.
-    pub condense: bool,
+pub struct LadderRound {
+    /// A summary was asked for: it is not asked for again.
+    pub condensed: bool,
+    /// An edit was made: the prefix is broken anyway, so the round goes on down to the low mark.
+    pub edited: bool,
 }
 
 /// One thing to do.
@@ -110,21 +116,23 @@ pub fn next<S: EntrySource + ?Sized>(
     source: &S,
     budget: &Budget,
     meter: Meter,
-    tried: LadderTried,
+    round: LadderRound,
 ) -> Result<LadderNext, S::Error> {
-    let verdict = budget.will_manage(view);
-    if !verdict.will_manage {
+    if !round.edited && budget.has_room(view) {
         return Ok(LadderNext::Rest);
     }
-    let blocks = Blocks::of(view, source)?;
-    let scene = Scene { view, source, budget, meter, verdict, blocks };
+    let scene = Scene::of(view, source, budget, meter)?;
+    if !scene.verdict.will_manage {
+        let step = if round.edited { scene.settle()? } else { None };
+        return Ok(step.map_or(LadderNext::Rest, LadderNext::Do));
+    }
     if let Some(floor) = scene.hopeless()? {
         return Ok(LadderNext::Floor(floor));
     }
-    if let Some(step) = scene.early(tried)? {
+    if let Some(step) = scene.early(round)? {
         return Ok(LadderNext::Do(step));
     }
-    if verdict.rule == BudgetRule::HardGate { scene.late(tried) } else { Ok(LadderNext::Rest) }
+    if scene.is_full() { scene.late(round) } else { Ok(LadderNext::Rest) }
 }
 
 /// The step that condenses now, whether or not there is room: everything but what is kept. `None` when that is too
@@ -163,22 +171,29 @@ struct Scene<'a, S: ?Sized> {
     budget: &'a Budget,
     meter: Meter,
     verdict: BudgetVerdict,
+    marks: BudgetMarks,
     blocks: Blocks,
 }
 
 impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
+    fn of(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
+        let blocks = Blocks::of(view, source, budget.usable)?;
+        let (verdict, marks) = (budget.judge(view, blocks.fixed), budget.marks(blocks.fixed));
+        Ok(Self { view, source, budget, meter, verdict, marks, blocks })
+    }
+
     /// The scene of a step that someone asked for.
     fn by_hand(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
-        let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..budget.will_manage(view) };
-        Ok(Self { view, source, budget, meter, verdict, blocks: Blocks::of(view, source)? })
+        let scene = Self::of(view, source, budget, meter)?;
+        let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..scene.verdict };
+        Ok(Self { verdict, ..scene })
     }
 
     /// Steps that are taken for their worth: each must free enough to pay for the break of the prefix.
-    fn early(&self, tried: LadderTried) -> Result<Option<LadderStep>, S::Error> {
-        let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
+    fn early(&self, round: LadderRound) -> Result<Option<LadderStep>, S::Error> {
+        let (rungs, gain) = (self.budget.policy.rungs, self.marks.min_gain);
         let only_tools = self.verdict.rule == BudgetRule::ToolBudget;
-        let full = self.verdict.rule == BudgetRule::HardGate;
-        if full && let Some(step) = self.clip_large()? {
+        if self.is_full() && let Some(step) = self.clip_large()? {
             return Ok(Some(step));
         }
         if rungs.trim
@@ -186,15 +201,26 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         {
             // Where a trim is not enough, the summary is made of what was said, not of placeholders.
             let enough = self.tokens().saturating_sub(self.reach(&step).1) <= self.budget.usable;
-            if !full || enough || !rungs.condense || tried.condense {
+            if !self.is_full() || enough || !rungs.condense || round.condensed {
                 return self.if_worth(step);
             }
         }
-        if only_tools || !rungs.condense || tried.condense {
+        if only_tools || !rungs.condense || round.condensed {
             return Ok(None);
         }
         let step = self.condense(gain, self.budget.policy.min_messages);
         step.map_or(Ok(None), |step| self.if_worth(step))
+    }
+
+    /// After an edit that left the view above the high mark: what reached over the low mark is shown in part.
+    fn settle(&self) -> Result<Option<LadderStep>, S::Error> {
+        if !self.counts_movable() || self.tokens() <= self.marks.high {
+            return Ok(None);
+        }
+        if self.budget.policy.rungs.trim && let Some(step) = self.trim(1)? {
+            return Ok(Some(step));
+        }
+        self.clip_recent()
     }
 
     /// Before the window is full a step must pay for itself. Everything behind it has to be put into the provider's
@@ -202,7 +228,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     /// expected as there have been.
     fn if_worth(&self, step: LadderStep) -> Result<Option<LadderStep>, S::Error> {
         // The other presets act at their marks, whatever it costs: that is what they are for.
-        if self.verdict.rule == BudgetRule::HardGate || self.budget.policy.preset != Preset::Komado {
+        if self.is_full() || !self.counts_movable() {
             return Ok(Some(step));
         }
         let (from, freed) = self.reach(&step);
@@ -227,20 +253,29 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
             LadderStep::Condense { hide, .. } | LadderStep::Truncate { hide, .. } => {
                 let inside = |b: &&Block| hide.iter().any(|span| span.meets(b.extent));
                 let free: u64 = self.blocks.row.iter().filter(inside).map(|b| b.free).sum();
-                (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.budget.summary()))
+                (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.marks.summary))
             }
         }
     }
 
     /// Steps that are taken because the request would not fit: any gain will do.
-    fn late(&self, tried: LadderTried) -> Result<LadderNext, S::Error> {
+    fn late(&self, round: LadderRound) -> Result<LadderNext, S::Error> {
         if self.budget.policy.rungs.condense
-            && !tried.condense
+            && !round.condensed
             && let Some(step) = self.condense(1, 1)
         {
             return Ok(LadderNext::Do(step));
         }
-        for step in [Self::truncate, Self::clip_outputs, Self::truncate_rest, Self::truncate_all] {
+        let steps = [
+            Self::truncate,
+            Self::shrink_older,
+            Self::truncate_older,
+            Self::truncate_opening,
+            Self::clip_newest,
+            Self::truncate_rest,
+            Self::clip_unanswered,
+        ];
+        for step in steps {
             if let Some(step) = step(self)? {
                 return Ok(LadderNext::Do(step));
             }
@@ -259,6 +294,35 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     /// Tokens of everything shown.
     fn tokens(&self) -> u64 {
         self.verdict.tokens
+    }
+
+    /// True when the request would not fit.
+    fn is_full(&self) -> bool {
+        self.verdict.rule == BudgetRule::HardGate
+    }
+
+    /// True when marks are shares of what may move.
+    fn counts_movable(&self) -> bool {
+        self.budget.policy.preset == Preset::Komado
+    }
+
+    /// Tokens that shares are taken of.
+    fn movable(&self) -> u64 {
+        match self.counts_movable() {
+            true => self.budget.usable.saturating_sub(self.blocks.fixed),
+            false => self.budget.own(),
+        }
+    }
+
+    /// What stays before the newest unit and could be shorter.
+    fn shrink_older(&self) -> Result<Option<LadderStep>, S::Error> {
+        if !self.counts_movable() {
+            return Ok(None);
+        }
+        if self.budget.policy.rungs.trim && let Some(step) = self.trim(1)? {
+            return Ok(Some(step));
+        }
+        self.clip_recent()
     }
 
     fn truncate(&self) -> Result<Option<LadderStep>, S::Error> {
@@ -318,8 +382,10 @@ pub struct Floor {
     pub anchors: u64,
     /// Pinned entries.
     pub pinned: u64,
-    /// The first request and the newest message of the user, as short as they can be shown.
+    /// The task and the latest instruction; what is larger than half of the room, as short as it can be shown.
     pub requests: u64,
+    /// What the model has not answered yet, as short as it can be shown.
+    pub newest: u64,
     /// The marker for everything else.
     pub marker: u64,
 }
@@ -340,8 +406,8 @@ impl std::fmt::Display for Floor {
         }
         write!(
             f,
-            ", pins {}, requests {}, marker {}; use a larger window, ",
-            self.pinned, self.requests, self.marker
+            ", pins {}, requests {}, what is not answered yet {}, marker {}; use a larger window, ",
+            self.pinned, self.requests, self.newest, self.marker
         )?;
         if self.above > 0 {
             f.write_str("balance the shares of the threads, ")?;
@@ -366,12 +432,15 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// What takes how much when nothing more can leave.
     fn floor(&self) -> Result<Floor, S::Error> {
         let mut requests = 0;
-        let newest = self.blocks.newest.filter(|newest| Some(*newest) != self.blocks.first);
-        for item in self.blocks.first.iter().chain(&newest) {
-            requests += self.least(item)?;
+        for item in self.requests() {
+            requests += if self.is_large(&item) { self.least(&item)? } else { u64::from(item.tokens) };
         }
-        let last = self.view.last();
-        let marker = u64::from(self.meter.said(&self.marker(&[Span::new(last, last)])?));
+        let unit: u64 = self.blocks.row[self.blocks.older..].iter().map(|block| block.free).sum();
+        let mut newest = unit;
+        for item in self.blocks.newest.iter().chain(&self.blocks.spoken) {
+            newest -= u64::from(item.tokens) - self.least(item)?;
+        }
+        let marker = self.marker_tokens()?;
         let (weight, blocks) = (self.view.weight(), &self.blocks);
         let mut floor = Floor {
             most: self.budget.most(),
@@ -383,18 +452,17 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             anchors: blocks.anchors,
             pinned: blocks.pinned,
             requests,
+            newest,
             marker,
         };
-        floor.floor =
-            floor.setup + floor.above + floor.system + floor.anchors + floor.pinned + requests + marker;
+        floor.floor = floor.setup
+            + floor.above
+            + floor.system
+            + floor.anchors
+            + floor.pinned
+            + requests
+            + newest
+            + marker;
         Ok(floor)
-    }
-
-    fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
-        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
-            return Ok(u64::from(item.tokens));
-        };
-        let least = clipped(self.meter, item.seq, &message, 0).tokens;
-        Ok(u64::from(least.min(item.tokens)))
     }
 }

@@ -419,7 +419,7 @@ impl Thread<'_> {
         match exchanged {
             ExchangeOutcome::Answer { reply, journaled, .. } => {
                 let seq = journaled?;
-                let hint = self.hint(HintTime::AfterReply, &ladder.budget);
+                let hint = self.hint(HintTime::AfterReply, &ladder.budget)?;
                 news(ExchangeEvent::Hint(hint));
                 // What was journaled has ids for calls that came without, and blobs for what is not words.
                 let Entry::Message(message, _) = self.record(seq)?.entry else {
@@ -455,21 +455,22 @@ impl Thread<'_> {
     }
 
     /// What the budget says now; nothing is done about it.
-    pub fn hint(&self, when: HintTime, budget: &Budget) -> BudgetHint {
-        BudgetHint { when, verdict: self.will_manage(budget) }
+    pub fn hint(&self, when: HintTime, budget: &Budget) -> Result<BudgetHint> {
+        Ok(BudgetHint { when, verdict: self.will_manage(budget)? })
     }
 
     /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
     /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
     pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<FitResult>> {
-        let verdict = self.will_manage(budget);
+        let verdict = self.will_manage(budget)?;
         let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
         let Some(LadderStep::Truncate { hide, marker }) = step else { return Ok(None) };
         let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
         let done = vec![DoneEdit { seq, rung: Rung::Truncate, edit }];
         let after = self.view().tokens();
-        Ok(Some(FitResult { verdict, done, declined: Vec::new(), share: None, after }))
+        let (returned, declined) = (Vec::new(), Vec::new());
+        Ok(Some(FitResult { verdict, done, returned, declined, share: None, after }))
     }
 
     /// Says in the conversation that the model could not be asked, and why.
@@ -488,7 +489,7 @@ impl Thread<'_> {
         let reply = Reply { error, ..reply(None, None, "overflow", None) };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
-        let hint = self.hint(HintTime::AfterReply, budget);
+        let hint = self.hint(HintTime::AfterReply, budget)?;
         Ok(TurnResult { seq, message, reply, attempts, is_ours: true, hint })
     }
 }
@@ -634,10 +635,10 @@ impl Thread<'_> {
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
             if !own.is_empty() {
                 self.answer_calls(tools, &own, turns)?;
-                news(ExchangeEvent::Hint(self.hint(HintTime::AfterTools, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::AfterTools, &budget)?));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
-                news(ExchangeEvent::Hint(self.hint(HintTime::BeforeEnd, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::BeforeEnd, &budget)?));
                 let gave_up = !own.is_empty() && open.is_empty();
                 return Ok(ConversationResult { turned, turns, attempts, open, gave_up });
             }

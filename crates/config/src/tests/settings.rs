@@ -193,7 +193,7 @@ fn check_ladder(config: &super::super::Config) {
     assert_eq!((policy.buffer, policy.low, policy.min_gain, policy.summary), (0.25, 0.25, 0.25, 0.25));
     assert_eq!(
         (policy.trigger, policy.keep, policy.min_messages),
-        (Trigger::Usable(0.25), KeepRule::Share(0.25), 42)
+        (Trigger::Movable(0.25), KeepRule::Share(0.25), 42)
     );
     assert!(!policy.rungs.trim && !policy.rungs.condense);
     assert_eq!(policy.thresholds.global, Some(25.0));

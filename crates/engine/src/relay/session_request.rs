@@ -399,6 +399,9 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
 
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
         let Some(budget) = &mut room.budget else { return Ok(true) };
+        if self.request.thread.has_room(budget) {
+            return Ok(true);
+        }
         let mut settings = self.request.manner.settings.clone();
         if self.request.own_tokens == 0 {
             // What cannot be reached is not promised.
@@ -669,7 +672,7 @@ impl SessionRequest<'_> {
         let tokens = view.tokens();
         let room = window.saturating_sub(self.lesson.theirs(tokens).max(tokens) + window / 50);
         let has_room = self.request.wish.is_none_or(|wish| wish <= room);
-        Ok(has_room && !self.budget(window).will_manage(view).will_manage)
+        Ok(has_room && self.budget(window).has_room(view))
     }
 }
 

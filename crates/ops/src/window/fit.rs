@@ -89,7 +89,7 @@ pub struct FittedWindow {
     pub tokens_before: u64,
     /// Tokens of the view after.
     pub tokens_after: u64,
-    /// Edits that were taken back first.
+    /// Edits that were taken back: first, where that was asked for, and after the edits, where those left room.
     pub reverted: Vec<Seq>,
     /// True when nothing was changed.
     pub dry_run: bool,
@@ -177,7 +177,8 @@ impl Operation for Fit {
             // Also after a failure: an edit before it is durable.
             context.settle(&mut thread);
         }
-        let (reverted, fitted) = done?;
+        let (mut reverted, mut fitted) = done?;
+        reverted.append(&mut fitted.returned);
         Ok(FittedWindow { reverted, dry_run: self.dry_run, ..FittedWindow::of(&found, fitted) })
     }
 }

@@ -1,0 +1,211 @@
+//! The last rungs: what is too large is shown in part.
+//!
+//! First messages of the user that are older than the newest unit, then that unit itself: as much of it as fits, shared
+//! fairly, the small ones whole and the large ones equally. Only when nothing else is left, the task and the latest
+//! instruction, where they take more than half of what is usable. What is cut out is named, and can be read under the
+//! entry's number.
+
+use super::{LadderStep, Rung, Scene, placeholder};
+use crate::budget::share;
+use crate::clip::{ClipLimits, clip};
+use crate::head::EntrySource;
+use crate::journal::{Entry, Replace};
+use crate::message::Message;
+use crate::view::ShownItem;
+use crate::{Meter, Seq};
+
+/// A text with head and tail that is shorter than this says nothing.
+const SHORTEST: usize = 400;
+
+/// Bytes that a token of words has at the most, on average.
+const LONGEST: u64 = 16;
+
+/// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
+const ROUNDS: u32 = 10;
+
+/// Tokens to which nothing of the newest unit is cut, nor a message of the user: some words, and what the rest is.
+const LEAST: u64 = 64;
+
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
+    /// Where outputs do not become placeholders: those that take more than a quarter of what is usable by themselves are cut
+    /// first, so that one of them does not push everything else out.
+    pub(super) fn clip_large(&self) -> Result<Option<LadderStep>, S::Error> {
+        if self.budget.policy.rungs.trim {
+            return Ok(None);
+        }
+        self.clip_to(&self.blocks.outputs, share(self.movable(), 0.25))
+    }
+
+    /// Messages of the user that stay, cut so that the view comes down to the low mark.
+    pub(super) fn clip_recent(&self) -> Result<Option<LadderStep>, S::Error> {
+        let recent = &self.blocks.recent;
+        let cap = self.level(recent, self.marks.low);
+        let small = recent.iter().all(|item| u64::from(item.tokens) <= LEAST);
+        if small { Ok(None) } else { self.clip_to(recent, cap.max(LEAST)) }
+    }
+
+    /// What the model has not answered yet, cut to the room there is; its own words last. `None` while more than a quarter
+    /// of what may move is something older that can still leave, or while parts of it would be cut to nothing.
+    pub(super) fn clip_newest(&self) -> Result<Option<LadderStep>, S::Error> {
+        let older: u64 = self.blocks.row[..self.blocks.older].iter().map(|block| block.free).sum();
+        let newest = &self.blocks.newest;
+        if older > 0 && (older > share(self.movable(), 0.25) || self.level(newest, self.budget.usable) < LEAST) {
+            return Ok(None);
+        }
+        self.clip_unanswered()
+    }
+
+    /// The same, whatever else there is.
+    pub(super) fn clip_unanswered(&self) -> Result<Option<LadderStep>, S::Error> {
+        let newest = &self.blocks.newest;
+        let step = self.clip_to(newest, self.level(newest, self.budget.usable).max(LEAST))?;
+        match (step, self.blocks.spoken) {
+            (None, Some(spoken)) => {
+                let cap = self.level(&[spoken], self.budget.usable).max(LEAST);
+                self.clip_to(&[spoken], cap)
+            }
+            (step, _) => Ok(step),
+        }
+    }
+
+    /// The task and the latest instruction, where they take more than half of what is usable, cut to the room there is.
+    pub(super) fn clip_requests(&self) -> Result<Option<LadderStep>, S::Error> {
+        let large = self.requests().filter(|item| self.is_large(item)).collect::<Vec<_>>();
+        self.clip_to(&large, self.level(&large, self.budget.usable).max(LEAST))
+    }
+
+    /// The task and the latest instruction, once where they are one.
+    pub(super) fn requests(&self) -> impl Iterator<Item = ShownItem> + '_ {
+        let (task, instruction) = (self.blocks.task, self.blocks.instruction);
+        task.into_iter().chain(instruction.filter(|item| Some(*item) != task))
+    }
+
+    /// True when half of what is usable cannot hold it.
+    pub(super) fn is_large(&self, item: &ShownItem) -> bool {
+        u64::from(item.tokens) > self.budget.usable / 2
+    }
+
+    /// The most that each of `items` may have so that the view has no more than `most` tokens: the small ones whole, the
+    /// large ones equally.
+    fn level(&self, items: &[ShownItem], most: u64) -> u64 {
+        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
+        level(items, most.saturating_sub(self.tokens() - all))
+    }
+
+    fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
+        let mut replace = Vec::new();
+        for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
+            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let swap = shortened(self.meter, item.seq, &message, cap);
+            if swap.tokens < item.tokens {
+                replace.push(swap);
+            }
+        }
+        replace.sort_by_key(|replace| replace.seq);
+        Ok((!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace }))
+    }
+
+    /// The fewest tokens that an item of the newest unit, or a request that is too large, can be shown in.
+    pub(super) fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
+        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
+            return Ok(u64::from(item.tokens));
+        };
+        let least = shortened(self.meter, item.seq, &message, LEAST).tokens;
+        Ok(u64::from(least.min(item.tokens)))
+    }
+}
+
+/// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
+fn level(items: &[ShownItem], room: u64) -> u64 {
+    let mut sizes: Vec<u64> = items.iter().map(|item| u64::from(item.tokens)).collect();
+    sizes.sort_unstable();
+    let mut room = room;
+    for (i, size) in sizes.iter().enumerate() {
+        let each = room / (sizes.len() - i) as u64;
+        if *size > each {
+            return each;
+        }
+        room -= size;
+    }
+    u64::MAX
+}
+
+/// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
+pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
+    part(meter, seq, message, cap).unwrap_or_else(|| gone(meter, seq, message))
+}
+
+/// The same with a few words, at least, where there is room for any.
+fn shortened(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
+    let longest = part(meter, seq, message, cap).or_else(|| few_words(meter, seq, message, cap));
+    longest.unwrap_or_else(|| gone(meter, seq, message))
+}
+
+/// Head and tail of the message, as much as `cap` tokens hold.
+pub(super) fn part(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Option<Replace> {
+    let words = message.words();
+    let name = name(seq, message);
+    longest(&words, SHORTEST, cap, |bytes| {
+        let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
+        replace(meter, seq, message, clip(&words, &limits, &name)?)
+    })
+}
+
+/// Its first words, and how many there are.
+fn few_words(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Option<Replace> {
+    let words = message.words();
+    let name = name(seq, message);
+    longest(&words, 1, cap, |bytes| {
+        let text = words.get(..words.floor_char_boundary(bytes)).filter(|text| !text.trim().is_empty())?;
+        let note = format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len());
+        replace(meter, seq, message, note)
+    })
+}
+
+/// The longest text found that takes no more than `cap` tokens, of those that `text` gives for a number of bytes.
+fn longest(
+    words: &str,
+    shortest: usize,
+    cap: u64,
+    text: impl Fn(usize) -> Option<Replace>,
+) -> Option<Replace> {
+    let mut best = None;
+    // More bytes than these hold more tokens than `cap` in anything but blanks; to try them would only take long.
+    let longest = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * shortest);
+    let (mut least, mut most) = (shortest, words.len().min(longest));
+    for _ in 0..ROUNDS {
+        if least >= most || cap == 0 {
+            break;
+        }
+        let bytes = least.midpoint(most);
+        match text(bytes).filter(|replace| u64::from(replace.tokens) <= cap) {
+            Some(fit) => (best, least) = (Some(fit), bytes + 1),
+            None => most = bytes,
+        }
+    }
+    best
+}
+
+fn gone(meter: Meter, seq: Seq, message: &Message) -> Replace {
+    let words = message.words();
+    let text = match message.outcome() {
+        Some(outcome) => placeholder(seq, outcome.output_ref.as_ref(), words.lines().count() as u64),
+        None => format!(
+            "[a message of {} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]",
+            words.len()
+        ),
+    };
+    let tokens = meter.message(&message.saying(&text));
+    Replace { seq, text, tokens }
+}
+
+fn replace(meter: Meter, seq: Seq, message: &Message, text: String) -> Option<Replace> {
+    let tokens = meter.message(&message.saying(&text));
+    Some(Replace { seq, text, tokens })
+}
+
+/// Under which name the whole is kept.
+fn name(seq: Seq, message: &Message) -> String {
+    let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
+    output.map_or_else(|| format!("@{seq}"), |output| output.id.clone())
+}
