@@ -83,9 +83,9 @@ fn every_request_holds_its_working_set() {
     let failed: Vec<String> =
         wrong.iter().map(|(clause, (times, _))| format!("{clause:?} {times}")).collect();
     wrong.iter().for_each(|(clause, (_, case))| print(case, *clause));
+    assert!(failed.is_empty(), "of {count_of} conversations from seed {SEED} on: {}", failed.join(", "));
     for (what, least) in REACHED {
         let times = tight.get(what).copied().unwrap_or_default();
         assert!(times >= count_of / least, "only {times} times: {what}");
     }
-    assert!(failed.is_empty(), "of {count_of} conversations from seed {SEED} on: {}", failed.join(", "));
 }
