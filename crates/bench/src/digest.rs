@@ -3,8 +3,6 @@
 //! The first four fifths of each conversation are the span, the rest shows which facts were needed again. A judge that
 //! shares no code with the digest finds the facts; the digest and two peers then get the same room.
 
-mod conversations;
-mod facts;
 mod peers;
 mod score;
 mod steps;
@@ -12,10 +10,11 @@ mod steps;
 use super::heading;
 use super::machine::Machine;
 use crate::context::BenchContext;
+use crate::conversations;
 use crate::error::{Error, Result};
+use crate::facts::{Judge, one_line, said};
 use crate::output::progress;
 use clap::Args as ClapArgs;
-use facts::{Judge, one_line, said};
 use komado_core::message::Message;
 use komado_core::notation::shown;
 use komado_core::{Digest, Meter};

@@ -1,9 +1,9 @@
 //! Counting what each contestant kept, and the two forms of the report.
 
-use super::facts::{CLASSES, Facts, holds};
 use super::steps::StepScore;
 use super::{GENERATIONS, LIMITS};
 use crate::error::Result;
+use crate::facts::{CLASSES, Facts, holds};
 use crate::machine::Machine;
 use crate::output::{BenchOutput, number};
 use crate::{command, round};

@@ -2,6 +2,7 @@
 //!
 //! What the model saw is compared with the files in `snapshots/`; `KOMADO_BLESS=1` writes them anew.
 
+mod agent;
 mod broken;
 mod converse;
 pub(crate) mod kit;
