@@ -1,0 +1,80 @@
+"""What the rows of a matrix say: a table, and what is not as it should be."""
+
+import roster
+
+MOST_RATIO = 1.5
+
+
+def cases(rows):
+    """The runs that belong together: without a window, straight at it, and through Komado."""
+    free = {(row["agent"], row["seed"], row["factor"]): row for row in rows if row["way"] == "unlimited"}
+    pairs = {}
+    for row in rows:
+        if row["way"] in ("bare", "komado"):
+            pairs.setdefault((row["agent"], row["seed"], row["factor"], row["counted"]), {})[row["way"]] = row
+    order = [agent.name for agent in roster.ALL]
+    for key in sorted(pairs, key=lambda key: (order.index(key[0]), *key[1:])):
+        yield free.get(key[:3]), pairs[key].get("bare"), pairs[key].get("komado")
+
+
+def faults(free, bare, through):
+    """Why a case is not as it should be."""
+    if free is None or through is None:
+        return []
+    if not free["finished"]:
+        return ["the job does not finish without a window, so it measures nothing"]
+    found = []
+    if not through["finished"]:
+        found.append("does not finish")
+    elif through["requests"] > MOST_RATIO * free["requests"]:
+        found.append(f"takes {through['requests'] / free['requests']:.2f} times the requests")
+    if through["finished"] and bare and bare["finished"] and through["requests"] > bare["requests"]:
+        found.append(f"takes {through['requests']} requests, alone {bare['requests']}")
+    if through["repeated"]:
+        found.append(f"sends {through['repeated']} bodies again that were refused")
+    if through["illegal"]:
+        found.append(f"sends {through['illegal']} illegal requests")
+    return found
+
+
+def wrong(rows):
+    """All that is not as it should be, one sentence each."""
+    told = []
+    for free, bare, through in cases(rows):
+        for words in faults(free, bare, through):
+            told.append(f"{through['agent']}, seed {through['seed']}, window {through['factor']}{', counted' if through['counted'] else ''}: "
+                        f"{words}; {through['last']}; see {through['folder']}")
+    asleep = {row["agent"]: row for row in rows if row["way"] == "fixed" and not row["most"]}
+    return told + [f"{name} asked nothing: {row['last']}" for name, row in asleep.items()]
+
+
+def of(rows):
+    lines = ["| client | API | own prompt | window | counted | seed | no window | alone | through Komado | ratio | again | learned | not as it should be |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for free, bare, through in cases(rows):
+        one = through or bare
+        ratio = f"{through['requests'] / free['requests']:.2f}" if through and free and through["finished"] else ""
+        cells = [one["title"], one["api"], f"{one['fixed']:,}", f"{one['window']:,} ({one['factor']:g})", "yes" if one["counted"] else "no", one["seed"],
+                 ended(free), ended(bare), ended(through), ratio, through["repeated"] if through else "", learned(through),
+                 "; ".join(faults(free, bare, through))]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    for row in rows:
+        if row["way"] == "fixed" and not row["most"]:
+            lines.append(f"| {row['title']} | {row['api']} |" + " |" * 10 + f" could not be driven: {row['last'].replace('|', ' ')} |")
+    return "\n".join(lines)
+
+
+def ended(row):
+    if row is None:
+        return ""
+    more = [f"{row['refused']} refused"] if row["refused"] else []
+    more += [f"{row['edits']} edits"] if "edits" in row else []
+    more += [f"{row['sessions']} sessions"] if row.get("sessions", 1) != 1 else []
+    how = f"{row['requests']} requests" if row["finished"] else f"**failed**, {row['code'] if isinstance(row['code'], str) else 'exit ' + str(row['code'])}, {row['requests']} requests"
+    return ", ".join([how, *more])
+
+
+def learned(row):
+    """The windows that Komado learned in this run."""
+    windows = [str(one.get("window")) for one in (row or {}).get("learned", []) if one.get("window")]
+    return ", ".join(windows)
