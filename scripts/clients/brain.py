@@ -17,6 +17,7 @@ VALUE = r"[a-z]+-\d{4}"
 FILE = r"store/box-\d+\.txt"
 # Nothing between a key and its value speaks of another key.
 GAP = rf"(?:(?!\b{KEY}\b)[^\n]){{0,40}}?"
+SHOWS = "I will show you files"
 MARKED = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 BEGIN = re.compile(r"Where to begin: (.+?)\. A file either")
@@ -25,13 +26,15 @@ CHECK = re.compile(r"run '([^']+)' and report")
 RESULT = re.compile(r"check result: ([0-9a-f]{12}|wrong answers in \S+)")
 POINTER = re.compile(rf"value of ({KEY}) stands in ({FILE})(?:, not in ({FILE}))?")
 PLAIN = re.compile(rf"value of ({KEY}) is ({VALUE})\b")
-WROTE = re.compile(r"> ?answers\.txt|(?i:wrote|written|created|changed|saved)\b[^\n]{0,60}answers\.txt")
+WROTE = re.compile(r"> ?answers\.txt|(?i:wrote|written|created|changed|saved)\b[^#]{0,80}answers\.txt")
 ASKED = re.compile(rf"What is the value of ({KEY})\? It is in ({FILE})")
 TITLE = re.compile(r"(?i)generate a (short |brief |concise )?title|title for (this|the) (conversation|session|thread)|concise title")
 SUMMARY = re.compile(
     r"Here is the conversation so far|Your task is to create a detailed summary|CONTEXT CHECKPOINT COMPACTION|<summary></summary>"
-    r"|state_snapshot|anchored summary|[Pp]rovide a detailed (prompt|summary)|structured (context )?(checkpoint )?summary|[Ss]ummarize (this|the) conversation"
+    r"|generate the <state_snapshot>|anchored summary|[Pp]rovide a detailed (prompt|summary)|structured (context )?(checkpoint )?summary|[Ss]ummarize (this|the) conversation"
 )
+# A request without tools is beside the work; a summary is asked for in many words.
+BESIDE = re.compile(r"(?i)summar|extract the|compact|checkpoint")
 SHELLS = ("exec_command", "shell", "bash", "Bash", "run_shell_command", "execute", "shell_command")
 
 
@@ -125,9 +128,14 @@ class Sight:
 
     @property
     def news(self):
-        """What the user said last."""
-        said = [one.text for one in self.request.messages if one.role == "user"]
-        return said[-1] if said else ""
+        """What the user said after the last words of the model."""
+        said = []
+        for one in reversed(self.request.messages):
+            if one.role == "assistant":
+                break
+            if one.role == "user":
+                said.append(one.text)
+        return "\n".join(reversed(said))
 
     def was_read(self, name):
         """Whether the request tells that this file was read before."""
@@ -155,15 +163,19 @@ class Brain:
         return step, wire.Said(text, made)
 
     def step(self, sight):
-        if SUMMARY.search(sight.news) or (not sight.request.tools and any(SUMMARY.search(text) for text in sight.spoken[:1])):
-            return "summary", self.summary(sight), []
-        if TITLE.search(sight.news) or (not sight.request.tools and any(TITLE.search(text) for text in sight.spoken[:1])):
-            return "title", "Values of keys", []
-        if not sight.request.tools and (ASKED.search(sight.news) or self.chat_order(sight)):
+        is_beside = not sight.request.tools
+        if is_beside and SHOWS in sight.news:
+            return "says", "Understood.", []
+        if is_beside and (ASKED.search(sight.news) or self.chat_order(sight)):
             return self.chat(sight)
-        if not sight.has_task:
-            return "asks", "ok" if "Say ok" in " ".join(sight.spoken) else "I see no task. What should I do?", []
+        if TITLE.search(sight.news) or (is_beside and any(TITLE.search(text) for text in sight.spoken)):
+            return "title", "Values of keys", []
+        if SUMMARY.search(sight.news) or (is_beside and any(BESIDE.search(text) for text in sight.spoken)):
+            return "summary", self.summary(sight), []
         shell = self.shell(sight.request.tools)
+        if not sight.has_task:
+            words = "ok" if "Say ok" in " ".join(sight.spoken) else "I see no task. What should I do?"
+            return ("asks", words, []) if shell is None else ("asks", *self.finish(sight, shell, words)[1:])
         if shell is None:
             return "toolless", "I have no tool to run a command with.", []
         return self.work(sight, shell)

@@ -58,8 +58,10 @@ class Rows:
         begun = datetime.datetime.now().isoformat(timespec="seconds")
         row = {**what, "begun": begun, **make()}
         self.put(row)
-        with open(self.path, "a") as file:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        # An agent that asked nothing is tried again the next time.
+        if row["requests"]:
+            with open(self.path, "a") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
         how = "" if "finished" not in row else " finished" if row["finished"] else f" NOT finished ({row['code']}: {row['last']})"
         say(f"{what['agent']} seed {what['seed']} window {what['factor']} {'counted ' if what['counted'] else ''}{what['way']}:"
             f"{how} {row['requests']} requests, {row['refused']} refused, {row['seconds']} s")
@@ -78,7 +80,7 @@ def matrix(options, rows, agent):
     base = {"agent": agent.name, "title": agent.title, "api": agent.api, "rule": options.rule, "brain": options.brain, "komado": None,
             "seed": None, "factor": None, "counted": False}
     first = rows.of({**base, "way": "fixed"}, lambda: run.agent_run(options, agent, None))
-    fixed = first["most"]
+    fixed = first["own"]
     if not fixed:
         say(f"{agent.name} asked nothing: {first['last']}")
         return

@@ -22,7 +22,7 @@ else:
 if api == "deep":
     from deepagents import create_deep_agent
 
-    agent = create_deep_agent(model=model, tools=[shell], system_prompt="You look values up in files. Answer briefly.")
+    agent = create_deep_agent(model=model, tools=[shell], system_prompt=pathlib.Path(handbook).read_text())
 else:
     agent = create_agent(model, tools=[shell], system_prompt=pathlib.Path(handbook).read_text())
 done = agent.invoke({"messages": [{"role": "user", "content": task}]}, {"recursion_limit": 2 * own_tool.STEPS})

@@ -84,7 +84,9 @@ def qwen(launch):
     more = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{launch.url}/v1", "OPENAI_MODEL": "qwen3-coder-plus"}
     folder = launch.home / ".qwen"
     folder.mkdir()
-    settings = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
+    settings = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+                # Through a terminal of its own it loses the end of what a short command prints.
+                "tools": {"shell": {"enableInteractiveShell": False}, "shouldUseNodePtyShell": False}}
     (folder / "settings.json").write_text(json.dumps(settings))
     return ["qwen", "--auth-type", "openai", "--yolo", "-p", launch.task], more, ""
 
@@ -96,6 +98,7 @@ def pi(launch):
              "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}
     provider = {"baseUrl": f"{launch.url}/v1", "api": "openai-completions", "apiKey": "none", "models": [model]}
     (folder / "models.json").write_text(json.dumps({"providers": {"lab": provider}}))
+    (launch.work / "AGENTS.md").write_text(launch.handbook.read_text())
     return ["pi", "--provider", "lab", "--model", "scripted", "-p", launch.task], {"PI_OFFLINE": "1"}, ""
 
 
@@ -110,7 +113,10 @@ def mini(launch):
         "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "2",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
-    argv = [f"{launch.clients}/mini/bin/mini", "-m", "openai/scripted", "-y", "--exit-immediately", "-t", launch.task]
+    # A file of settings is YAML, and JSON is YAML.
+    (launch.home / "system.yaml").write_text(json.dumps({"agent": {"system_template": launch.handbook.read_text()}}))
+    argv = [f"{launch.clients}/mini/bin/mini", "-m", "openai/scripted", "-c", "mini.yaml", "-c", str(launch.home / "system.yaml"), "-y", "-l", "0"]
+    argv += ["--exit-immediately", "-o", str(launch.home / "trajectory.json"), "-t", launch.task]
     return argv, more, ""
 
 
@@ -123,7 +129,7 @@ def aider(launch):
     argv = [f"{launch.clients}/aider/bin/aider", "--model", "openai/scripted", "--weak-model", "openai/scripted", "--edit-format", "whole"]
     argv += "--yes-always --no-git --no-check-update --no-analytics --no-show-model-warnings --no-pretty --no-stream --no-show-release-notes".split()
     argv += ["--no-suggest-shell-commands", "--map-tokens", "0", "--max-chat-history-tokens", "180000"]
-    argv += ["--model-metadata-file", str(launch.home / "metadata.json")]
+    argv += ["--model-metadata-file", str(launch.home / "metadata.json"), "--read", str(launch.handbook)]
     lines = [launch.task]
     for step in launch.steps:
         lines += [f"/add {step['file']}"] if "file" in step else [f"/run cat {step['output']}"]
@@ -132,10 +138,10 @@ def aider(launch):
     return argv, more, "\n".join([*lines, "/exit", ""])
 
 
-def python(program, *words):
+def python(program, *words, home="python"):
     """One of our own small programs, each an agent of a library with one tool that runs commands."""
     def start(launch):
-        return [f"{launch.clients}/python/bin/python", str(HERE / program), launch.url, launch.task, str(launch.handbook), *words], {}, ""
+        return [f"{launch.clients}/{home}/bin/python", str(HERE / program), launch.url, launch.task, str(launch.handbook), *words], {}, ""
     return start
 
 
@@ -146,8 +152,8 @@ def node(program):
 
 
 ALL = [
-    Agent("pydantic-chat", "pydantic-ai 2.31.1", "chat", python("pydantic_program.py", "chat")),
-    Agent("pydantic-messages", "pydantic-ai 2.31.1", "messages", python("pydantic_program.py", "messages"), base=""),
+    Agent("pydantic-chat", "pydantic-ai 2.68.0", "chat", python("pydantic_program.py", "chat", home="pydantic")),
+    Agent("pydantic-messages", "pydantic-ai 2.68.0", "messages", python("pydantic_program.py", "messages", home="pydantic"), base=""),
     Agent("smolagents", "smolagents 1.26.0", "chat", python("smolagents_program.py")),
     Agent("agents-chat", "OpenAI Agents SDK 0.20.0", "chat", python("agents_program.py", "chat")),
     Agent("agents-responses", "OpenAI Agents SDK 0.20.0", "responses", python("agents_program.py", "responses")),

@@ -23,6 +23,8 @@ EDITS = ("condense", "truncate", "trim")
 # How much of the room beside the fixed prompt one file takes, and all of them together.
 FILE, ALL = 1 / 6, 1.8
 MOST_FILES = 24
+# What the task takes, about.
+TASK = 300
 HANDBOOK = 24_000
 SAY_OK = "Say ok."
 
@@ -107,10 +109,11 @@ def kept(options, folder, env):
 
 def sized(agent, fixed, window, seed):
     """The job of a run: files in proportion to the room that the window leaves beside the agent's own prompt."""
-    sample = job.make(seed, 1, 8_000).files["store/box-01.txt"]
-    density = count.words(sample) / len(sample)
-    size = int(min((window - fixed) * FILE / density, agent.output))
-    files = min(MOST_FILES, max(4, round((window - fixed) * ALL / (size * density))))
+    sample = job.make(seed, 1, 8_000)
+    density = count.words(sample.files["store/box-01.txt"]) / 8_000
+    room = max(window - fixed - TASK, 100)
+    size = int(min(room * FILE / density, agent.output))
+    files = min(MOST_FILES, max(4, round(room * ALL / (size * density))))
     return job.make(seed, files, size, agent.kind)
 
 
@@ -158,6 +161,7 @@ def told(lab, work, here, code, said, agent):
         "illegal": sum(one.get("step") == "illegal" for one in rows),
         "repeated": lab.repeated(),
         "most": max((one["tokens"] for one in rows if one.get("status") == 200), default=0),
+        "own": max((one["tokens"] for one in rows[:3] if one.get("tools")), default=rows[0].get("tokens", 0) if rows else 0),
         "asks_room": max((one.get("max_tokens") or 0 for one in rows), default=0),
         "steps": " ".join(short(one.get("step", "open")) for one in rows)[:1500],
         "last": last_words(said),

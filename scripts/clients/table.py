@@ -44,7 +44,7 @@ def wrong(rows):
         for words in faults(free, bare, through):
             told.append(f"{through['agent']}, seed {through['seed']}, window {through['factor']}{', counted' if through['counted'] else ''}: "
                         f"{words}; {through['last']}; see {through['folder']}")
-    asleep = {row["agent"]: row for row in rows if row["way"] == "fixed" and not row["most"]}
+    asleep = {row["agent"]: row for row in rows if row["way"] == "fixed" and not row["own"]}
     return told + [f"{name} asked nothing: {row['last']}" for name, row in asleep.items()]
 
 
@@ -59,7 +59,7 @@ def of(rows):
                  "; ".join(faults(free, bare, through))]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     for row in rows:
-        if row["way"] == "fixed" and not row["most"]:
+        if row["way"] == "fixed" and not row["own"]:
             lines.append(f"| {row['title']} | {row['api']} |" + " |" * 10 + f" could not be driven: {row['last'].replace('|', ' ')} |")
     return "\n".join(lines)
 
