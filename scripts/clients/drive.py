@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,7 @@ def read():
     parser.add_argument("--counted", choices=["no", "yes", "both"], default="both", help="whether the answer asked for counts")
     parser.add_argument("--ways", default="bare,komado", help="bare, komado or both, beside the run without a window")
     parser.add_argument("--rule", choices=count.RULES, default="words", help="how the model counts tokens")
+    parser.add_argument("--fills", action="store_true", help="an answer ends where the window does, as at local servers")
     parser.add_argument("--seconds", type=int, default=240, help="the longest that a run may take")
     parser.add_argument("--set", action="append", default=[], help="a setting for Komado; may be given several times")
     parser.add_argument("--commit", help="what the table says was run; the commit of this folder when left out")
@@ -163,12 +165,14 @@ def read():
     options.mark = digest_of(options.komado) + "".join(sorted(options.set))
     options.commit = options.commit or commit()
     # What decides a run beside Komado: when it changes, the rows in the file are of another measure.
-    options.brain = digest_of(*(HERE / name for name in ("brain.py", "count.py", "job.py", "model.py", "wire.py")))
+    options.brain = digest_of(*(HERE / name for name in ("brain.py", "count.py", "job.py", "model.py", "wire.py"))) + ("+fills" if options.fills else "")
     return options
 
 
 def main():
     options = read()
+    # Stopped from outside, it ends what it started on its way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     is_ours = options.scratch is None
     options.scratch = options.scratch or tempfile.mkdtemp(prefix="komado-clients-")
     pathlib.Path(options.scratch).mkdir(parents=True, exist_ok=True)

@@ -19,8 +19,9 @@ import wire
 class Model:
     """The server. `rows` are the requests so far; `over` is set when there were more than `most`."""
 
-    def __init__(self, window=None, is_counted=False, rule="words", manner=brain.Manner(), most=10_000, keep=None):
+    def __init__(self, window=None, is_counted=False, rule="words", manner=brain.Manner(), most=10_000, keep=None, is_filling=False):
         self.window, self.is_counted, self.rule, self.most, self.keep = window, is_counted, rule, most, keep
+        self.is_filling = is_filling
         self.brain = brain.Brain(manner)
         self.rows, self.over, self.lock = [], threading.Event(), threading.Lock()
         model = self
@@ -68,9 +69,12 @@ class Model:
         return status, body
 
     def cut(self, said, request, tokens):
-        """Ends the answer where the length asked for, or the window, ends; a call that does not fit is left out whole."""
+        """Ends the answer where the length asked for ends, and where the window does if answers fill it as at local servers.
+
+        A call that does not fit is left out whole.
+        """
         rule = count.RULES[self.rule]
-        rooms = [room for room in (request.max_tokens, self.window and self.window - tokens) if room]
+        rooms = [room for room in (request.max_tokens, self.is_filling and self.window and self.window - tokens) if room]
         room = min(rooms, default=1 << 30)
         spent = rule(said.text)
         if spent > room:
@@ -171,10 +175,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--window", type=int, help="tokens; none when left out")
     parser.add_argument("--counted", action="store_true", help="the answer asked for counts as well")
+    parser.add_argument("--fills", action="store_true", help="an answer ends where the window does")
     parser.add_argument("--rule", choices=count.RULES, default="words", help="how tokens are counted")
     parser.add_argument("--seed", type=int, default=1, help="which manner the model has")
     options = parser.parse_args()
-    model = Model(options.window, options.counted, options.rule, brain.Manner.of(options.seed))
+    model = Model(options.window, options.counted, options.rule, brain.Manner.of(options.seed), is_filling=options.fills)
     print(json.dumps({"url": model.url}), flush=True)
     threading.Event().wait()
 

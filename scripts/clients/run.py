@@ -132,7 +132,7 @@ def agent_run(options, agent, work, seed=1, window=None, is_counted=False, throu
     bodies = folder / "bodies" if options.bodies else None
     if bodies:
         bodies.mkdir()
-    lab = model.Model(window, is_counted, options.rule, brain.Manner.of(seed), most, bodies)
+    lab = model.Model(window, is_counted, options.rule, brain.Manner.of(seed), most, bodies, options.fills)
     komado = None
     try:
         komado, there = gateway(options, agent, folder, env, lab.url) if through else (None, lab.url)
@@ -183,21 +183,31 @@ def drive(options, agent, launch, env, lab):
     argv, more, typed = agent.start(launch)
     out = launch.home.parent / "out.txt"
     with open(out, "wb") as sink:
-        child = subprocess.Popen(argv, env={**env, **more}, cwd=launch.work, stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.STDOUT,
-                                 start_new_session=True)
+        try:
+            child = subprocess.Popen(argv, env={**env, **more}, cwd=launch.work, stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.STDOUT,
+                                     start_new_session=True)
+        except OSError as error:
+            return "not started", str(error)
         threading.Thread(target=feed, args=(child, typed), daemon=True).start()
-        code, until = None, time.monotonic() + options.seconds
-        while code is None:
-            try:
-                code = child.wait(0.2)
-            except subprocess.TimeoutExpired:
-                if lab.over.is_set():
-                    code = f"stopped after {len(lab.rows)} requests"
-                elif time.monotonic() > until:
-                    code = f"stopped after {options.seconds} s"
-        kill(child, signal.SIGKILL)
-        child.wait()
+        try:
+            code = wait(options, child, lab)
+        finally:
+            kill(child, signal.SIGKILL)
+            child.wait()
     return code, out.read_bytes().decode(errors="replace")
+
+
+def wait(options, child, lab):
+    """How the agent ended, or why it was stopped."""
+    until = time.monotonic() + options.seconds
+    while True:
+        try:
+            return child.wait(0.2)
+        except subprocess.TimeoutExpired:
+            if lab.over.is_set():
+                return f"stopped after {len(lab.rows)} requests"
+            if time.monotonic() > until:
+                return f"stopped after {options.seconds} s"
 
 
 def feed(child, typed):
