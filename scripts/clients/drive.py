@@ -149,6 +149,7 @@ def read():
     parser.add_argument("--commit", help="what the table says was run; the commit of this folder when left out")
     parser.add_argument("--bodies", action="store_true", help="keep each request that the model saw")
     parser.add_argument("--table", action="store_true", help="run nothing, only print the table of the rows that are there")
+    parser.add_argument("--page", type=pathlib.Path, help="write the short table into this page, such as docs/clients.md")
     parser.add_argument("names", nargs="*", help="agents, as with --only")
     options = parser.parse_args()
     options.komado, options.clients = os.path.abspath(options.komado), os.path.abspath(options.clients)
@@ -184,7 +185,11 @@ def main():
         matrix(options, rows, agent)
     wanted = [row for row in rows.all.values() if row["agent"] in {agent.name for agent in chosen} and row["komado"] in (None, options.mark)
               and row["brain"] == options.brain and row["rule"] == options.rule]
-    print(table.of(wanted))
+    print(table.of(wanted), table.sums(wanted), sep="\n\n")
+    if options.page:
+        day = max((row["begun"][:10] for row in wanted), default="")
+        made = sorted({row["commit"] for row in wanted if row["komado"]})
+        table.write(options.page, wanted, f"Run on {day} with Komado at commit {', '.join(made)}, tokens counted by `{options.rule}`.")
     wrong = table.wrong(wanted)
     is_heard = options.table or (options.names and "sdks" not in options.names) or sdks(options)
     if is_ours and not wrong and is_heard:

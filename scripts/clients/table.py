@@ -64,6 +64,39 @@ def of(rows):
     return "\n".join(lines)
 
 
+def short(rows):
+    """A line for each agent, seed and counting, a cell for each window: requests through Komado, alone, and without a window."""
+    lines, factors = {}, sorted({row["factor"] for row in rows if row["factor"]})
+    for free, bare, through in cases(rows):
+        one = through or bare
+        figures = " / ".join("" if row is None else str(row["requests"]) if row["finished"] else "–" for row in (through, bare, free))
+        head = (one["title"], one["api"], f"{one['fixed']:,}", "yes" if one["counted"] else "no", str(one["seed"]))
+        lines.setdefault(head, {})[one["factor"]] = f"**{figures}**" if faults(free, bare, through) else figures
+    table = ["| client | API | own prompt | answer counted | seed | " + " | ".join(f"{factor:g}" for factor in factors) + " |",
+             "|---" * (5 + len(factors)) + "|"]
+    return "\n".join(table + ["| " + " | ".join([*head, *(cells.get(factor, "") for factor in factors)]) + " |" for head, cells in lines.items()])
+
+
+def sums(rows):
+    """The matrix in figures."""
+    whole = [case for case in cases(rows) if case[0] and case[2] and case[0]["finished"]]
+    done = [(free, through) for free, bare, through in whole if through["finished"]]
+    within = sum(through["requests"] <= MOST_RATIO * free["requests"] for free, through in done)
+    alone = sum(bool(bare and bare["finished"]) for _, bare, _ in whole)
+    return (f"Of {len(whole)} cases that finish without a window, {len(done)} finish through Komado, {within} of them in at most {MOST_RATIO} times the "
+            f"requests; alone {alone} finish. {sum(case[2]['repeated'] for case in whole)} bodies were sent again after they were refused for their size, "
+            f"{sum(case[2]['illegal'] for case in whole)} requests were illegal.")
+
+
+def write(path, rows, told):
+    """Puts the short table, and what it was made of, into a page: between the two marks."""
+    text = path.read_text()
+    begin, end = "<!-- table -->", "<!-- end of table -->"
+    head, rest = text.split(begin)
+    _, tail = rest.split(end)
+    path.write_text(f"{head}{begin}\n{told} {sums(rows)}\n\n{short(rows)}\n{end}{tail}")
+
+
 def ended(row):
     if row is None:
         return ""
