@@ -2,7 +2,8 @@
 
 The model knows only what each request shows it (`brain.py`), and the jobs are made from a seed (`job.py`). For each agent, seed and
 window there is a run without a window, one straight at the window, and one through Komado, where the answer asked for counts for the window
-and where it does not. Windows are multiples of the agent's own prompt, which is measured first. Nobody is told the window.
+and where it does not. Windows are multiples of the agent's own prompt, which is measured first. Neither the
+agent nor Komado is told the window.
 
 A row for each run is appended to a file of JSON lines; runs that are in it are not made again, so a run that was stopped goes on.
 Exits with 1 when a job that finishes without a window does not finish through Komado, takes more than 1.5 times its requests or

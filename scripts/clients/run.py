@@ -148,7 +148,10 @@ def agent_run(options, agent, work, seed=1, window=None, is_counted=False, throu
     (folder / "requests.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lab.rows))
     row = {"code": code, "seconds": round(seconds, 1), "folder": str(folder), **told(lab, work, here, code, said, agent)}
     if through:
-        row.update(kept(options, folder, env))
+        try:
+            row.update(kept(options, folder, env))
+        except RuntimeError as error:
+            row["unreadable"] = str(error)
     return row
 
 

@@ -32,6 +32,8 @@ def faults(free, bare, through):
         found.append(f"takes {through['requests']} requests, alone {bare['requests']}")
     if through["repeated"]:
         found.append(f"sends {through['repeated']} bodies again that were refused")
+    if "unreadable" in through:
+        found.append(f"leaves sessions that cannot be read: {through['unreadable']}")
     if through["illegal"]:
         found.append(f"sends {through['illegal']} illegal requests")
     return found
@@ -49,14 +51,14 @@ def wrong(rows):
 
 
 def of(rows):
-    lines = ["| client | API | own prompt | window | counted | seed | no window | alone | through Komado | ratio | again | learned | not as it should be |",
-             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    heads = "client,API,own prompt,window,counted,seed,no window,alone,through Komado,ratio,again,learned,not as it should be".split(",")
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for free, bare, through in cases(rows):
         one = through or bare
         ratio = f"{through['requests'] / free['requests']:.2f}" if through and free and through["finished"] else ""
-        cells = [one["title"], one["api"], f"{one['fixed']:,}", f"{one['window']:,} ({one['factor']:g})", "yes" if one["counted"] else "no", one["seed"],
-                 ended(free), ended(bare), ended(through), ratio, through["repeated"] if through else "", learned(through),
-                 "; ".join(faults(free, bare, through))]
+        cells = [one["title"], one["api"], f"{one['fixed']:,}", f"{one['window']:,} ({one['factor']:g})", "yes" if one["counted"] else "no"]
+        cells += [one["seed"], ended(free), ended(bare), ended(through), ratio, through["repeated"] if through else "", learned(through)]
+        cells.append("; ".join(faults(free, bare, through)))
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     for row in rows:
         if row["way"] == "fixed" and not row["own"]:
@@ -103,8 +105,9 @@ def ended(row):
     more = [f"{row['refused']} refused"] if row["refused"] else []
     more += [f"{row['edits']} edits"] if "edits" in row else []
     more += [f"{row['sessions']} sessions"] if row.get("sessions", 1) != 1 else []
-    how = f"{row['requests']} requests" if row["finished"] else f"**failed**, {row['code'] if isinstance(row['code'], str) else 'exit ' + str(row['code'])}, {row['requests']} requests"
-    return ", ".join([how, *more])
+    code = row["code"] if isinstance(row["code"], str) else f"exit {row['code']}"
+    how = [] if row["finished"] else ["**failed**", code]
+    return ", ".join([*how, f"{row['requests']} requests", *more])
 
 
 def learned(row):
