@@ -38,6 +38,9 @@ where
     Ok(())
 }
 
+/// Entries among which a call that was given up is still answered, where it must be known before it is read.
+const LATELY: usize = 256;
+
 /// Most tokens of a result that only says that its call was given up.
 const GIVEN_UP: u32 = 64;
 
@@ -48,7 +51,7 @@ where
 {
     let mut calls = Vec::new();
     let mut results = 0;
-    for entry in view.back(source, view.last()).take(MOST_ENTRIES) {
+    for entry in view.back(source, view.last()).take(LATELY) {
         let (seq, head) = entry?;
         if head.kind != Kind::Tool || head.tokens > GIVEN_UP || view.result(seq) != seq {
             continue;

@@ -489,6 +489,13 @@ impl ClientRequest {
 type ReadElements = fn(Dialect, &[&str], &[Call]) -> Result<TranscriptTail, BadRequest>;
 
 impl ClientRequest {
+    /// True when tools answer in a stretch of elements.
+    fn has_results(&self, stretch: &Range<u32>) -> bool {
+        let is_tool =
+            |at| self.skim.elements.get(at as usize).is_some_and(|element| element.by == ElementAuthor::Tool);
+        stretch.clone().any(is_tool)
+    }
+
     /// Elements of the transcript as messages.
     fn messages(
         &self,

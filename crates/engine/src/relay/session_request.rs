@@ -32,7 +32,7 @@ use komado_core::message::{Call, Message};
 use komado_core::raw::RawJson;
 use komado_core::{Kind as EntryKind, Seq, View};
 use komado_provider::dialect::ResponseStamp;
-use komado_provider::{ApiRefusal, Dialect, ModelResponse, ProviderFailure, RefusalKind, ResponseForm};
+use komado_provider::{Dialect, ModelResponse, ProviderFailure, ResponseForm};
 use komado_store::TranscriptPlace;
 use std::ops::Range;
 
@@ -150,7 +150,7 @@ impl<'r> SessionRequest<'r> {
             self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
         }
         if let Some(why) = self.guard(&room)? {
-            self.refuse(why, client);
+            client.refuse_ours(why, &self.notes);
             return Ok(false);
         }
         let mut wire = Spliced { request: self, client, offers: false };
@@ -186,16 +186,6 @@ impl<'r> SessionRequest<'r> {
                 self.thread.session()
             )
         }))
-    }
-
-    /// Answers the client with a refusal of ours.
-    fn refuse(&self, why: String, client: &mut ClientStream<'_>) {
-        if client.begun() {
-            return client.finish(Some("stop"));
-        }
-        let refusal = ApiRefusal::new(RefusalKind::BadRequest, why);
-        let (status, body) = self.arrival.dialect().refusal(&refusal);
-        client.send_whole(status, ResponseForm::Whole, &body, &self.notes);
     }
 
     /// The calls in a reply that are ours to answer.
@@ -604,7 +594,9 @@ impl SessionRequest<'_> {
         let mut gave_up = false;
         let open = &batch.view().open().calls;
         let mut open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
-        open.extend(late::given_up(self.thread.view(), self.thread.source())?);
+        if self.arrival.dialect() == Dialect::Responses && self.arrival.has_results(&stretch) {
+            open.extend(late::given_up(self.thread.view(), self.thread.source())?);
+        }
         let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {

@@ -55,7 +55,7 @@ fn a_result_that_comes_after_the_user_spoke_is_shown_in_its_place_and_the_thread
     assert!(results(&world.thread(&ear.notes))[1].1.contains("no result"));
     agent.results(&[(&calls[1].id, FOUND)]);
     agent.say("And now?");
-    let body = agent.body();
+    let told = agent.elements.clone();
     let (_, ear) = agent.ask(&world);
     assert_eq!(
         (ear.notes.placed, ear.notes.thread.clone()),

@@ -2,6 +2,7 @@
 
 use super::kit::{Talk, result, setup};
 use komado_core::Seq;
+use komado_core::budget::{Budget, Preset};
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
 use komado_engine::Thread;
@@ -18,20 +19,35 @@ const FOUND: &str = "the lantern is number 7421";
 /// More requests than any of these conversations may take.
 const MOST: usize = 20;
 
-/// So many lines around what the model looks for.
-fn listing(lines: usize) -> String {
-    let line = |n: usize| format!("{n}: shelf {} holds crate {} from week {n}\n", n % 7, n * 31);
-    let (before, after): (String, String) =
-        ((0..lines / 2).map(line).collect(), (lines / 2..lines).map(line).collect());
-    format!("{before}{FOUND}\n{after}")
+/// A window in which much must leave, and what may be used of it.
+const WINDOW: u64 = 8_192;
+
+/// So many hundredths of what may be used of the window, in tokens.
+fn part(percent: u64) -> u64 {
+    Budget::new(Preset::Komado.policy(), WINDOW, &[]).usable * percent / 100
 }
 
-/// A conversation in which much was said, and then a question that takes a tool.
-fn begun<'t>(talk: &'t Talk, rounds: usize) -> Thread<'t> {
+/// Lines of so many tokens around what the model looks for.
+fn listing(tokens: u64) -> String {
+    let line = |n: usize| format!("{n}: shelf {} holds crate {} from week {n}\n", n % 7, n * 31);
+    let mut lines: Vec<String> = Vec::new();
+    let mut sum = 0;
+    while sum < tokens {
+        lines.push(line(lines.len()));
+        sum += super::kit::tokens(&lines[lines.len() - 1]);
+    }
+    lines.insert(lines.len() / 2, format!("{FOUND}\n"));
+    lines.concat()
+}
+
+/// A conversation in which so many tokens were said, and then a question that takes a tool.
+fn begun<'t>(talk: &'t Talk, tokens: u64) -> Thread<'t> {
     let mut thread = talk.thread().clipping(None);
     thread.set_up(setup()).unwrap();
-    for n in 0..rounds {
-        let said = format!("Note {n}: team {} meets in room {} about plan {n}. ", n % 5, n * 3).repeat(12);
+    let mut n = 0;
+    while thread.view().tokens() < tokens {
+        n += 1;
+        let said = format!("Note {n}: team {} meets in room {} about plan {n}. ", n % 5, n * 3).repeat(6);
         thread.say(Message::text(Role::User, said)).unwrap();
         thread.say(Message::text(Role::Assistant, format!("Noted: plan {n}."))).unwrap();
     }
@@ -41,7 +57,7 @@ fn begun<'t>(talk: &'t Talk, rounds: usize) -> Thread<'t> {
 
 /// Turns until the model says something. It calls the tool until it sees what it looks for; gives the requests that it took,
 /// and the repetitions that were told.
-fn until_found(talk: &Talk, thread: &mut Thread<'_>, lines: usize) -> (usize, Vec<RepeatedCall>) {
+fn until_found(talk: &Talk, thread: &mut Thread<'_>, tokens: u64) -> (usize, Vec<RepeatedCall>) {
     talk.server.add(ScriptStep::say("It is 7421.").when_anywhere(FOUND).always());
     talk.server.add(ScriptStep::call("read", r#"{"path":"stock.txt"}"#).always());
     let mut told = Vec::new();
@@ -55,7 +71,7 @@ fn until_found(talk: &Talk, thread: &mut Thread<'_>, lines: usize) -> (usize, Ve
         });
         let message = turned.unwrap().message;
         let Some(call) = message.calls().next() else { return (requests, told) };
-        thread.say(result(&call.id, &listing(lines))).unwrap();
+        thread.say(result(&call.id, &listing(tokens))).unwrap();
     }
     (MOST + 1, told)
 }
@@ -68,26 +84,29 @@ fn unpins(thread: &Thread<'_>) -> usize {
 
 #[test]
 fn a_model_that_repeats_a_call_until_it_sees_the_answer_needs_at_most_half_as_many_requests_again() {
-    for (rounds, lines) in [(21, 160), (19, 170), (22, 150), (60, 160)] {
+    let mut repeated = 0;
+    for (said, found) in [(75, 42), (70, 45), (78, 38), (200, 45)] {
         let wide = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
-        let (needed, told) = until_found(&wide, &mut begun(&wide, rounds), lines);
+        let (needed, told) = until_found(&wide, &mut begun(&wide, part(said)), part(found));
         assert!(told.is_empty(), "nothing is hidden");
         let narrow = Talk::new(
             Dialect::Chat,
-            8_192,
-            ScriptedOptions { window: Some(8_192), ..ScriptedOptions::default() },
+            WINDOW,
+            ScriptedOptions { window: Some(WINDOW), ..ScriptedOptions::default() },
         );
-        let mut thread = begun(&narrow, rounds);
-        let (took, _) = until_found(&narrow, &mut thread, lines);
-        assert!(2 * took <= 3 * needed, "{rounds} {lines}: {took} requests where {needed} are needed");
+        let mut thread = begun(&narrow, part(said));
+        let (took, told) = until_found(&narrow, &mut thread, part(found));
+        repeated += told.len();
+        assert!(2 * took <= 3 * needed, "{said} {found}: {took} requests where {needed} are needed");
     }
+    assert!(repeated > 0, "some answer was hidden");
 }
 
 #[test]
 fn the_second_same_call_pins_its_answer_and_says_why_and_unpin_undoes_it() {
-    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
-    let mut thread = begun(&talk, 21);
-    let (requests, told) = until_found(&talk, &mut thread, 160);
+    let talk = Talk::new(Dialect::Chat, WINDOW, ScriptedOptions::default());
+    let mut thread = begun(&talk, part(75));
+    let (requests, told) = until_found(&talk, &mut thread, part(42));
     assert_eq!((requests, told.len()), (3, 1), "{told:?}");
     let repeated = told[0].clone();
     assert_eq!((repeated.tool.as_str(), repeated.times), ("read", 2));
@@ -102,10 +121,10 @@ fn the_second_same_call_pins_its_answer_and_says_why_and_unpin_undoes_it() {
 
 #[test]
 fn an_answer_that_no_pin_can_hold_is_counted_until_it_is_told_loudly() {
-    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
-    let mut thread = begun(&talk, 24);
+    let talk = Talk::new(Dialect::Chat, WINDOW, ScriptedOptions::default());
+    let mut thread = begun(&talk, part(75));
     // Larger than half of the window: only a part can be shown.
-    let (requests, told) = until_found(&talk, &mut thread, 400);
+    let (requests, told) = until_found(&talk, &mut thread, part(90));
     assert_eq!(requests, MOST + 1, "the model never sees it");
     let times: Vec<u32> = told.iter().map(|repeated| repeated.times).collect();
     assert_eq!(times[..4], [2, 3, 4, WARN_AT]);
@@ -118,10 +137,11 @@ fn an_answer_that_no_pin_can_hold_is_counted_until_it_is_told_loudly() {
 
 #[test]
 fn pins_of_repetitions_are_given_back_when_they_take_too_much() {
-    let talk = Talk::new(Dialect::Chat, 8_192, ScriptedOptions::default());
-    let mut thread = begun(&talk, 21);
-    until_found(&talk, &mut thread, 160);
+    let talk = Talk::new(Dialect::Chat, WINDOW, ScriptedOptions::default());
+    let mut thread = begun(&talk, part(75));
+    until_found(&talk, &mut thread, part(42));
     assert_eq!(thread.spared().unwrap().len(), 1);
+    drop(thread);
     let small = Talk { window: 3_000, ..talk };
     let mut thread = small.thread().clipping(None);
     thread.say(Message::text(Role::User, "And the chair?")).unwrap();
@@ -133,7 +153,7 @@ fn pins_of_repetitions_are_given_back_when_they_take_too_much() {
 #[test]
 fn a_call_made_again_while_its_answer_is_shown_is_no_repetition() {
     let talk = Talk::new(Dialect::Chat, 200_000, ScriptedOptions::default());
-    let mut thread = begun(&talk, 2);
+    let mut thread = begun(&talk, 300);
     thread.condense(vec![komado_core::Span::new(2, 5)], "Two notes.", "by_hand").unwrap();
     talk.server.add(ScriptStep::call("read", r#"{"path":"a"}"#).always());
     for _ in 0..3 {
