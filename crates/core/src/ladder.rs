@@ -24,7 +24,18 @@ use crate::budget::{Budget, BudgetMarks, BudgetRule, BudgetVerdict, Preset, Trun
 use crate::head::{EntrySource, Kind};
 use crate::journal::{EditKind, Replace};
 use crate::{Meter, Seq, Span, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// What texts that stand for something tell the model about the originals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginalsHint {
+    /// How to read and search them, for a model that has the tools.
+    #[default]
+    Tools,
+    /// Only that they are kept.
+    Kept,
+}
 
 /// What a round has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,6 +44,8 @@ pub struct LadderRound {
     pub condensed: bool,
     /// An edit was made: the prefix is broken anyway, so the round goes on down to the low mark.
     pub edited: bool,
+    /// What markers and notices say of the originals.
+    pub reach: OriginalsHint,
 }
 
 /// One thing to do.
@@ -121,18 +134,20 @@ pub fn next<S: EntrySource + ?Sized>(
     if !round.edited && budget.has_room(view) {
         return Ok(LadderNext::Rest);
     }
-    let scene = Scene::of(view, source, budget, meter)?;
-    if !scene.verdict.will_manage {
-        let step = if round.edited { scene.settle()? } else { None };
-        return Ok(step.map_or(LadderNext::Rest, LadderNext::Do));
-    }
+    let scene = Scene::of(view, source, budget, meter, round.reach)?;
     if let Some(floor) = scene.hopeless()? {
         return Ok(LadderNext::Floor(floor));
     }
-    if let Some(step) = scene.early(round)? {
+    if scene.verdict.will_manage
+        && let Some(step) = scene.early(round)?
+    {
         return Ok(LadderNext::Do(step));
     }
-    if scene.is_full() { scene.late(round) } else { Ok(LadderNext::Rest) }
+    if scene.is_full() {
+        return scene.late(round);
+    }
+    let step = if round.edited { scene.settle()? } else { None };
+    Ok(step.map_or(LadderNext::Rest, LadderNext::Do))
 }
 
 /// The step that condenses now, whether or not there is room: everything but what is kept. `None` when that is too
@@ -149,7 +164,7 @@ pub fn condense_now<S: EntrySource + ?Sized>(
             return Ok(None);
         }
     }
-    Ok(Scene::by_hand(view, source, budget, meter)?.condense(1, 1))
+    Ok(Scene::by_hand(view, source, budget, meter, OriginalsHint::Kept)?.condense(1, 1))
 }
 
 /// The step that leaves the last `turns` turns of the user, whether or not there is room: a marker in place of all
@@ -159,9 +174,9 @@ pub fn bound_turns<S: EntrySource + ?Sized>(
     source: &S,
     budget: &Budget,
     meter: Meter,
-    turns: u32,
+    (turns, reach): (u32, OriginalsHint),
 ) -> Result<Option<LadderStep>, S::Error> {
-    Scene::by_hand(view, source, budget, meter)?.truncate_turns(turns)
+    Scene::by_hand(view, source, budget, meter, reach)?.truncate_turns(turns)
 }
 
 /// Everything a step is made from.
@@ -170,21 +185,34 @@ struct Scene<'a, S: ?Sized> {
     source: &'a S,
     budget: &'a Budget,
     meter: Meter,
+    reach: OriginalsHint,
     verdict: BudgetVerdict,
     marks: BudgetMarks,
     blocks: Blocks,
 }
 
 impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
-    fn of(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
+    fn of(
+        view: &'a View,
+        source: &'a S,
+        budget: &'a Budget,
+        meter: Meter,
+        reach: OriginalsHint,
+    ) -> Result<Self, S::Error> {
         let blocks = Blocks::of(view, source, budget.usable)?;
         let (verdict, marks) = (budget.judge(view, blocks.fixed), budget.marks(blocks.fixed));
-        Ok(Self { view, source, budget, meter, verdict, marks, blocks })
+        Ok(Self { view, source, budget, meter, reach, verdict, marks, blocks })
     }
 
     /// The scene of a step that someone asked for.
-    fn by_hand(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
-        let scene = Self::of(view, source, budget, meter)?;
+    fn by_hand(
+        view: &'a View,
+        source: &'a S,
+        budget: &'a Budget,
+        meter: Meter,
+        reach: OriginalsHint,
+    ) -> Result<Self, S::Error> {
+        let scene = Self::of(view, source, budget, meter, reach)?;
         let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..scene.verdict };
         Ok(Self { verdict, ..scene })
     }
@@ -196,20 +224,39 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         if self.is_full() && let Some(step) = self.clip_large()? {
             return Ok(Some(step));
         }
-        if rungs.trim
-            && let Some(step) = self.trim(if only_tools { self.tool_gain() } else { gain })?
+        let may_condense = !only_tools && rungs.condense && !round.condensed;
+        let trim = match rungs.trim {
+            true => self.trim(if only_tools { self.tool_gain() } else { gain })?,
+            false => None,
+        };
+        if let Some(step) = &trim
+            && (!may_condense || self.is_enough(step))
         {
-            // Where a trim is not enough, the summary is made of what was said, not of placeholders.
-            let enough = self.tokens().saturating_sub(self.reach(&step).1) <= self.budget.usable;
-            if !self.is_full() || enough || !rungs.condense || round.condensed {
-                return self.if_worth(step);
-            }
+            return self.if_worth(step.clone());
         }
-        if only_tools || !rungs.condense || round.condensed {
+        if !may_condense {
             return Ok(None);
         }
-        let step = self.condense(gain, self.budget.policy.min_messages);
-        step.map_or(Ok(None), |step| self.if_worth(step))
+        // Where a trim is not enough, the summary is made of what was said, not of placeholders.
+        if let Some(step) = self.condense(gain, self.budget.policy.min_messages) {
+            return self.if_worth(step);
+        }
+        match trim.filter(|step| self.after(step) <= self.budget.usable) {
+            Some(step) => self.if_worth(step),
+            None => Ok(None),
+        }
+    }
+
+    /// True when nothing else has to be done beside this step: it leads below the high mark. To the other presets any step
+    /// is enough that makes the view fit.
+    fn is_enough(&self, step: &LadderStep) -> bool {
+        let most = if self.counts_movable() { self.marks.high } else { self.budget.usable };
+        self.after(step) <= most || !self.is_full() && !self.counts_movable()
+    }
+
+    /// Tokens of the view after a step.
+    fn after(&self, step: &LadderStep) -> u64 {
+        self.tokens().saturating_sub(self.reach(step).1)
     }
 
     /// After an edit that left the view above the high mark: what reached over the low mark is shown in part.
@@ -217,10 +264,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         if !self.counts_movable() || self.tokens() <= self.marks.high {
             return Ok(None);
         }
-        if self.budget.policy.rungs.trim && let Some(step) = self.trim(1)? {
-            return Ok(Some(step));
-        }
-        self.clip_recent()
+        self.shrink_older()
     }
 
     /// Before the window is full a step must pay for itself. Everything behind it has to be put into the provider's
@@ -319,10 +363,10 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         if !self.counts_movable() {
             return Ok(None);
         }
-        if self.budget.policy.rungs.trim && let Some(step) = self.trim(1)? {
+        if let Some(step) = self.clip_older()? {
             return Ok(Some(step));
         }
-        self.clip_recent()
+        if self.budget.policy.rungs.trim { self.trim(1) } else { Ok(None) }
     }
 
     fn truncate(&self) -> Result<Option<LadderStep>, S::Error> {
@@ -336,19 +380,18 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
 }
 
 /// What stands in place of spans that are left out without a summary, in the language of `words`.
-pub fn marker(hide: &[Span], words: &str) -> String {
+pub fn marker(hide: &[Span], words: &str, reach: OriginalsHint) -> String {
     let hull = Span::new(hide.first().map_or(0, |s| s.from), hide.last().map_or(0, |s| s.to));
     let (from, to) = (hull.from, hull.to);
     let read = format!("tool_output_cache({{\"ref_id\":\"@{from}\"}})");
     let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
+    let is_tools = reach == OriginalsHint::Tools;
     if words.chars().any(kana) {
-        return format!(
-            "[以前のメッセージ (@{from}-@{to}) は省略されています。記録は残っており、{read} で読めます。]"
-        );
+        let kept = if is_tools { format!("残っており、{read} で読めます") } else { "残っています".to_owned() };
+        return format!("[以前のメッセージ (@{from}-@{to}) は省略されています。記録は{kept}。]");
     }
-    format!(
-        "[Earlier messages (@{from}-@{to}) are left out to save room. They are kept: read one with {read}.]"
-    )
+    let kept = if is_tools { format!(": read one with {read}") } else { String::new() };
+    format!("[Earlier messages (@{from}-@{to}) are left out to save room. They are kept{kept}.]")
 }
 
 /// What stands in place of a tool's output: how much it was, and under what name it is kept.

@@ -6,7 +6,7 @@
 
 use crate::edits::{lost, reply};
 use crate::error::{Error, Result};
-use crate::fit::{DoneEdit, FitResult, Ladder};
+use crate::fit::{DoneEdit, FitResult, Ladder, reach_of};
 use crate::lesson::{LearnedModel, RequestSize, UsageVerdict};
 use crate::output::{DEFINITIONS, is_reader};
 use crate::recall::RecallScope;
@@ -15,7 +15,7 @@ use crate::thread::Thread;
 use crate::{lesson, recall};
 use komado_core::budget::{Budget, BudgetVerdict};
 use komado_core::journal::{Entry, Record, Reply, Sent, Setup, Usage};
-use komado_core::ladder::{LadderStep, Rung};
+use komado_core::ladder::{LadderStep, OriginalsHint, Rung};
 use komado_core::message::{Call, Message, MessagePart, ToolOutcome};
 use komado_core::raw::{RawJson, RawObject};
 use komado_core::view::ItemSource;
@@ -408,7 +408,7 @@ impl Thread<'_> {
         self.tend()?;
         self.hear()?;
         if let Some(turns) = asking.history
-            && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
+            && let Some(fitted) = self.bound_history(turns, &ladder.budget, ladder.settings.reach)?
         {
             news(ExchangeEvent::Fitted(&fitted));
         }
@@ -461,9 +461,15 @@ impl Thread<'_> {
 
     /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
     /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
-    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<FitResult>> {
+    pub fn bound_history(
+        &mut self,
+        turns: u32,
+        budget: &Budget,
+        reach: Option<OriginalsHint>,
+    ) -> Result<Option<FitResult>> {
         let verdict = self.will_manage(budget)?;
-        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
+        let reach = reach_of(self.view(), self.source(), reach)?;
+        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), (turns, reach))?;
         let Some(LadderStep::Truncate { hide, marker }) = step else { return Ok(None) };
         let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };

@@ -13,13 +13,17 @@ use crate::thread::{Staged, StagedRows, Thread};
 use komado_core::budget::{Budget, BudgetRule, BudgetVerdict, Preset};
 use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{LadderNext, LadderRound, LadderStep, Rung};
+use komado_core::clip::READ;
+use komado_core::ladder::{LadderNext, LadderRound, LadderStep, OriginalsHint, Rung};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
 const MOST_STEPS: usize = 16;
+
+/// Earlier edits that are looked at when an edit left room.
+const MOST_BACK: usize = 4;
 
 /// Why nothing was condensed by hand.
 const TOO_LITTLE: &str =
@@ -95,7 +99,7 @@ trait Target {
     fn append(&mut self, entry: Entry) -> Result<Seq>;
     /// Gives the edit with its numbers; an edit that frees nothing is an error.
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
-    /// Takes an edit back, unless the view would then have more than `most` tokens. True when it was.
+    /// Takes an edit back, if that makes the view larger and leaves it no more than `most` tokens. True when it was.
     fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool>;
 }
 
@@ -107,7 +111,11 @@ fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let mut fitted = FitResult { share, ..FitResult::begun(verdict) };
     let asks = ladder.by.reads() == SummaryInput::Request;
     let condensed = asks && in_vain_lately(view, source, &ladder.budget)?;
-    let mut round = LadderRound { condensed, edited: false };
+    let reach = match ladder.budget.has_room(view) {
+        true => OriginalsHint::default(),
+        false => reach_of(view, source, ladder.settings.reach)?,
+    };
+    let mut round = LadderRound { condensed, edited: false, reach };
     for _ in 0..MOST_STEPS {
         let (view, source, meter) = to.parts();
         match ladder::next(view, source, &ladder.budget, meter, round)? {
@@ -128,6 +136,22 @@ fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     Err(Error::Endless { steps: MOST_STEPS, tokens: to.parts().0.tokens() })
 }
 
+/// What texts may say of the originals: what the caller knows, or else what the set-up in force has tools for. Without a
+/// set-up nothing is known of the model.
+pub(crate) fn reach_of<S: EntrySource<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    known: Option<OriginalsHint>,
+) -> Result<OriginalsHint> {
+    if let Some(reach) = known {
+        return Ok(reach);
+    }
+    let setup = view.setup_in(source)?;
+    let is_unknown = setup.tools.is_none() && setup.system.is_none();
+    let has_tool = setup.tools.is_some_and(|tools| tools.get().contains(&format!("\"{READ}\"")));
+    Ok(if is_unknown || has_tool { OriginalsHint::Tools } else { OriginalsHint::Kept })
+}
+
 /// The prefix was broken anyway, and the view came out below the low mark: the newest edits of the ladder before this round
 /// are taken back, as long as the view stays under the high mark. What a person did by hand stays.
 fn give_back<T: Target>(to: &mut T, budget: &Budget, since: Seq) -> Result<Vec<Seq>> {
@@ -135,20 +159,22 @@ fn give_back<T: Target>(to: &mut T, budget: &Budget, since: Seq) -> Result<Vec<S
     if budget.policy.preset != Preset::Komado {
         return Ok(back);
     }
-    loop {
+    let earlier: Vec<Seq> = to.parts().0.edits().rev().filter(|edit| *edit <= since).take(MOST_BACK).collect();
+    for edit in earlier {
         let (view, source, _) = to.parts();
         let marks = budget.marks(budget.will_manage(view, source)?.fixed);
-        let earlier = view.edits().rev().find(|edit| *edit <= since);
-        let (true, Some(edit)) = (view.tokens() < marks.low, earlier) else { return Ok(back) };
-        let by_ladder = match source.record(edit)?.entry {
-            Entry::Edit(edit) => BudgetRule::named(&edit.cause.rule).is_some_and(|rule| rule != BudgetRule::ByHand),
-            _ => false,
+        let rule = match source.record(edit)?.entry {
+            Entry::Edit(edit) => BudgetRule::named(&edit.cause.rule),
+            _ => None,
         };
-        if !by_ladder || !to.take_back(edit, marks.high)? {
-            return Ok(back);
+        if view.tokens() >= marks.low || rule.is_none_or(|rule| rule == BudgetRule::ByHand) {
+            break;
         }
-        back.push(edit);
+        if to.take_back(edit, marks.high)? {
+            back.push(edit);
+        }
     }
+    Ok(back)
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
@@ -305,12 +331,12 @@ impl<'a> Target for Staged<'a> {
     }
 
     fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool> {
-        let before = self.mark();
+        let (before, tokens) = (self.mark(), self.view().tokens());
         match self.append(Entry::Revert { target: edit }) {
             Err(Error::Refused(_)) => return Ok(false),
             reverted => drop(reverted?),
         }
-        let fits = self.view().tokens() <= most;
+        let fits = (tokens + 1..=most).contains(&self.view().tokens());
         if !fits {
             self.back_to(before);
         }
@@ -429,7 +455,8 @@ fn write<S: EntrySource<Error = komado_store::Error> + ?Sized>(
         }
         LadderStep::Condense { hide, limit } => {
             // How many messages are worth it was the ladder's to say.
-            let settings = ladder.settings.clone().by_hand();
+            let reach = Some(reach_of(view, source, ladder.settings.reach)?);
+            let settings = CondenseSettings { reach, ..ladder.settings.clone().by_hand() };
             let composed = condense::compose(source, view, &hide, &settings, ladder.by, meter, limit)?;
             match composed {
                 Err(why) => return Ok(Err(why)),

@@ -9,7 +9,7 @@ use super::super::words::BenchWords;
 use super::{FILL_WINDOW, budget};
 use crate::error::Result;
 use crate::output::progress;
-use komado_core::ladder::marker;
+use komado_core::ladder::{OriginalsHint, marker};
 use komado_core::message::{Message, Role};
 use komado_core::{Meter, Seq, Span, ThreadId};
 use komado_engine::Thread;
@@ -75,7 +75,7 @@ fn bury(thread: &mut Thread<'_>, words: &BenchWords, first: Seq, entries: u64) -
         let turns = ((end - u64::from(thread.last()) - 1) / 4).min(LAST);
         say(thread, words, turn..turn + turns, BODY)?;
         let hide = vec![Span::new(first + 1, thread.last())];
-        let marker = marker(&hide, "");
+        let marker = marker(&hide, "", OriginalsHint::Tools);
         thread.truncate(hide, &marker, "bench")?;
         turn += turns;
         bar.set_position(u64::from(thread.last()));

@@ -94,15 +94,15 @@ pub static SETTINGS: &[Setting] = rows! {
     "budget.reserve" => TOKENS, is_harmless: true;
     /// The share of the window kept free for what no counter sees; unset: 0.1.
     "budget.buffer" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens above which something is done; unset: 0.8.
+    /// The share of what may move (usable, less set-up, task, latest instruction and pins) above which something is done; unset: 0.9.
     "budget.soft" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens to come down to; unset: 0.5.
+    /// The share of what may move to come down to; unset: 0.6.
     "budget.low" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that an edit must free before the window is full; unset: 0.25.
+    /// The share of what may move that an edit must free before the window is full; unset: 0.25.
     "budget.min_gain" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that the newest messages keep; unset: 0.25.
+    /// The share of the usable tokens that the newest messages keep; unset: as much as budget.low has room for.
     "budget.keep" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that a summary may take; unset: 0.1.
+    /// The share of what may move that a summary may take; unset: 0.1.
     "budget.summary" => SettingKind::Ratio, is_harmless: true;
     /// The percentage of the window at which something is done, in place of budget.soft.
     "budget.threshold" => SettingKind::Percent, is_harmless: true;

@@ -56,6 +56,8 @@ pub struct Blocks {
     pub recent: Vec<ShownItem>,
     /// Outputs of tools before the newest unit, oldest first, whole or in part.
     pub outputs: Vec<ShownItem>,
+    /// What the model said before that without calling a tool, oldest first.
+    pub replies: Vec<ShownItem>,
     /// What of the newest unit may be shown in part: all but calls, pins, anchors, the task and the latest instruction.
     pub newest: Vec<ShownItem>,
     /// Words of the model in the newest unit: they are cut after everything else there.
@@ -124,6 +126,7 @@ impl Blocks {
             Some(Kind::Assistant) if i >= set.newest => self.spoken = Some(item),
             Some(_) if i >= set.newest => self.newest.push(item),
             Some(Kind::Tool) => self.outputs.push(item),
+            Some(Kind::Assistant) if set.kinds.get(i + 1) != Some(&Some(Kind::Tool)) => self.replies.push(item),
             Some(Kind::User) => self.recent.push(item),
             Some(_) => {}
         }

@@ -5,9 +5,9 @@
 //! instruction, where they take more than half of what is usable. What is cut out is named, and can be read under the
 //! entry's number.
 
-use super::{LadderStep, Rung, Scene, placeholder};
+use super::{LadderStep, OriginalsHint, Rung, Scene, placeholder};
 use crate::budget::share;
-use crate::clip::{ClipLimits, clip};
+use crate::clip::{ClipLimits, clip, clip_kept};
 use crate::head::EntrySource;
 use crate::journal::{Entry, Replace};
 use crate::message::Message;
@@ -36,12 +36,12 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         self.clip_to(&self.blocks.outputs, share(self.movable(), 0.25))
     }
 
-    /// Messages of the user that stay, cut so that the view comes down to the low mark.
-    pub(super) fn clip_recent(&self) -> Result<Option<LadderStep>, S::Error> {
-        let recent = &self.blocks.recent;
-        let cap = self.level(recent, self.marks.low);
-        let small = recent.iter().all(|item| u64::from(item.tokens) <= LEAST);
-        if small { Ok(None) } else { self.clip_to(recent, cap.max(LEAST)) }
+    /// What reaches over the low mark, cut so that the view comes down to it: outputs or a reply, or else messages of the
+    /// user that stay. `None` when nothing of worth would be left of them.
+    pub(super) fn clip_older(&self) -> Result<Option<LadderStep>, S::Error> {
+        let chosen = self.reaching_over().unwrap_or_else(|| self.blocks.recent.clone());
+        let cap = self.level(&chosen, self.marks.low);
+        if cap < LEAST { Ok(None) } else { self.clip_to(&chosen, cap) }
     }
 
     /// What the model has not answered yet, cut to the room there is; its own words last. `None` while more than a quarter
@@ -96,7 +96,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let mut replace = Vec::new();
         for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
             let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
-            let swap = shortened(self.meter, item.seq, &message, cap);
+            let swap = self.shown(item.seq, &message).shortened(cap);
             if swap.tokens < item.tokens {
                 replace.push(swap);
             }
@@ -110,7 +110,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
             return Ok(u64::from(item.tokens));
         };
-        let least = shortened(self.meter, item.seq, &message, LEAST).tokens;
+        let least = self.shown(item.seq, &message).shortened(LEAST).tokens;
         Ok(u64::from(least.min(item.tokens)))
     }
 }
@@ -132,34 +132,80 @@ fn level(items: &[ShownItem], room: u64) -> u64 {
 
 /// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
 pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
-    part(meter, seq, message, cap).unwrap_or_else(|| gone(meter, seq, message))
+    ShownText { meter, seq, message, reach: OriginalsHint::Tools }.clipped(cap)
 }
 
-/// The same with a few words, at least, where there is room for any.
-fn shortened(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
-    let longest = part(meter, seq, message, cap).or_else(|| few_words(meter, seq, message, cap));
-    longest.unwrap_or_else(|| gone(meter, seq, message))
+/// A message that is to be shown in part.
+pub(super) struct ShownText<'m> {
+    meter: Meter,
+    seq: Seq,
+    message: &'m Message,
+    reach: OriginalsHint,
 }
 
-/// Head and tail of the message, as much as `cap` tokens hold.
-pub(super) fn part(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Option<Replace> {
-    let words = message.words();
-    let name = name(seq, message);
-    longest(&words, SHORTEST, cap, |bytes| {
-        let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
-        replace(meter, seq, message, clip(&words, &limits, &name)?)
-    })
+impl<S: EntrySource + ?Sized> Scene<'_, S> {
+    /// The message of entry `seq`, to be shown in part.
+    pub(super) fn shown<'m>(&self, seq: Seq, message: &'m Message) -> ShownText<'m> {
+        ShownText { meter: self.meter, seq, message, reach: self.reach }
+    }
 }
 
-/// Its first words, and how many there are.
-fn few_words(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Option<Replace> {
-    let words = message.words();
-    let name = name(seq, message);
-    longest(&words, 1, cap, |bytes| {
-        let text = words.get(..words.floor_char_boundary(bytes)).filter(|text| !text.trim().is_empty())?;
-        let note = format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len());
-        replace(meter, seq, message, note)
-    })
+impl ShownText<'_> {
+    /// As much of its words as `cap` tokens hold, or a placeholder when that is nothing.
+    fn clipped(&self, cap: u64) -> Replace {
+        self.part(cap).unwrap_or_else(|| self.gone())
+    }
+
+    /// The same with a few words, at least, where there is room for any.
+    fn shortened(&self, cap: u64) -> Replace {
+        self.part(cap).or_else(|| self.few_words(cap)).unwrap_or_else(|| self.gone())
+    }
+
+    /// Head and tail of the message, as much as `cap` tokens hold.
+    pub(super) fn part(&self, cap: u64) -> Option<Replace> {
+        let (words, name) = (self.message.words(), self.name());
+        longest(&words, SHORTEST, cap, |bytes| {
+            let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
+            let text = match self.reach {
+                OriginalsHint::Tools => clip(&words, &limits, &name),
+                OriginalsHint::Kept => clip_kept(&words, &limits),
+            };
+            text.map(|text| self.saying(text))
+        })
+    }
+
+    /// Its first words, and how many there are.
+    fn few_words(&self, cap: u64) -> Option<Replace> {
+        let (words, name) = (self.message.words(), self.name());
+        longest(&words, 1, cap, |bytes| {
+            let text = words.get(..words.floor_char_boundary(bytes)).filter(|text| !text.trim().is_empty())?;
+            Some(self.saying(format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len())))
+        })
+    }
+
+    /// What says that it was there.
+    fn gone(&self) -> Replace {
+        let words = self.message.words();
+        let (seq, bytes) = (self.seq, words.len());
+        self.saying(match (self.message.outcome(), self.reach) {
+            (Some(outcome), _) => placeholder(seq, outcome.output_ref.as_ref(), words.lines().count() as u64),
+            (None, OriginalsHint::Kept) => format!("[a message of {bytes} bytes; it is kept]"),
+            (None, OriginalsHint::Tools) => {
+                format!("[a message of {bytes} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]")
+            }
+        })
+    }
+
+    fn saying(&self, text: String) -> Replace {
+        let tokens = self.meter.message(&self.message.saying(&text));
+        Replace { seq: self.seq, text, tokens }
+    }
+
+    /// Under which name the whole is kept.
+    fn name(&self) -> String {
+        let output = self.message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
+        output.map_or_else(|| format!("@{}", self.seq), |output| output.id.clone())
+    }
 }
 
 /// The longest text found that takes no more than `cap` tokens, of those that `text` gives for a number of bytes.
@@ -184,28 +230,4 @@ fn longest(
         }
     }
     best
-}
-
-fn gone(meter: Meter, seq: Seq, message: &Message) -> Replace {
-    let words = message.words();
-    let text = match message.outcome() {
-        Some(outcome) => placeholder(seq, outcome.output_ref.as_ref(), words.lines().count() as u64),
-        None => format!(
-            "[a message of {} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]",
-            words.len()
-        ),
-    };
-    let tokens = meter.message(&message.saying(&text));
-    Replace { seq, text, tokens }
-}
-
-fn replace(meter: Meter, seq: Seq, message: &Message, text: String) -> Option<Replace> {
-    let tokens = meter.message(&message.saying(&text));
-    Some(Replace { seq, text, tokens })
-}
-
-/// Under which name the whole is kept.
-fn name(seq: Seq, message: &Message) -> String {
-    let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
-    output.map_or_else(|| format!("@{seq}"), |output| output.id.clone())
 }

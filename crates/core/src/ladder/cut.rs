@@ -13,10 +13,10 @@ const SHORTEST: u64 = 64;
 /// Fewer tokens of a message or an output are not worth that the rest of it is cut away.
 const WORTH: u64 = 128;
 
-/// Blocks that leave.
+/// What leaves.
 struct Cut {
-    /// All before this one, of those in which something leaves.
-    before: usize,
+    /// The blocks, oldest first.
+    blocks: Vec<usize>,
     /// Messages of the user among them that stay.
     stay: Vec<ShownItem>,
 }
@@ -26,75 +26,83 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// fewer than `messages`: a summary of little else than a summary tells nothing new.
     pub(super) fn condense(&self, gain: u64, messages: u32) -> Option<LadderStep> {
         let cut = self.cut(self.marks.summary);
-        let row = &self.blocks.row[..cut.before];
-        let said: u32 = row.iter().filter(|block| !block.summary).map(|block| block.messages).sum();
-        let said = said.saturating_sub(u32::try_from(cut.stay.len()).unwrap_or(u32::MAX));
-        let free = self.free(&cut);
+        let row = cut.blocks.iter().map(|&i| &self.blocks.row[i]);
+        let said: u32 = row.clone().filter(|block| !block.summary).map(|block| block.messages).sum();
+        let free: u64 = row.map(|block| block.free).sum();
+        let kept: u64 = cut.stay.iter().map(|item| u64::from(item.tokens)).sum();
+        let (said, free) = (said.saturating_sub(count(&cut.stay)), free.saturating_sub(kept));
         let limit = self.marks.summary.min(free / 2);
         if said < messages || limit < SHORTEST || free - limit < gain {
             return None;
         }
-        let hide = self.blocks.spans(self.leaving(0..cut.before), &cut.stay);
+        let hide = self.blocks.spans(cut.blocks.iter().copied(), &cut.stay);
         (!hide.is_empty()).then_some(LadderStep::Condense { hide, limit })
-    }
-
-    /// Tokens that a cut frees.
-    fn free(&self, cut: &Cut) -> u64 {
-        let free: u64 = self.blocks.row[..cut.before].iter().map(|block| block.free).sum();
-        free.saturating_sub(cut.stay.iter().map(|item| u64::from(item.tokens)).sum())
     }
 
     /// What leaves when a text of `shown` tokens takes its place.
     fn cut(&self, shown: u64) -> Cut {
         match self.budget.policy.keep {
             KeepRule::Room if self.verdict.rule != BudgetRule::ByHand => self.cut_to_room(shown),
-            _ => Cut { before: self.tail(shown), stay: Vec::new() },
+            _ => Cut { blocks: self.leaving(0..self.tail(shown)).collect(), stay: Vec::new() },
         }
     }
 
     /// As few of the oldest as bring the view down to the low mark. The last few messages of the user stay before anything
-    /// else does. The block that reaches over the mark stays whole up to the high mark, and beyond that as long as a part
-    /// of it does: it is cut by the next step.
+    /// else does. What reaches over the mark stays whole up to the high mark, and beyond that where a part of it may stay:
+    /// it is cut by the next step. What is too large for either is passed over, as long as something older fits.
     fn cut_to_room(&self, shown: u64) -> Cut {
         let blocks = &self.blocks;
         let all: u64 = blocks.row[..blocks.older].iter().map(|block| block.free).sum();
         let base = self.tokens().saturating_sub(all) + shown;
-        let (room, most) =
-            (self.marks.low.saturating_sub(base), self.marks.high.saturating_sub(base));
+        let (room, most) = (self.marks.low.saturating_sub(base), self.marks.high.saturating_sub(base));
         let (mut used, mut stay) = (0, Vec::new());
         for item in &blocks.recent {
             let tokens = u64::from(item.tokens);
-            if used + tokens > most && used + WORTH > room {
+            if used > room || used + tokens > most && used + WORTH > room {
                 break;
             }
             stay.push(*item);
             used += tokens;
-            if used > room {
-                break;
-            }
         }
-        let mut before = blocks.older;
-        while before > 0 && used <= room {
-            let block = &blocks.row[before - 1];
+        let mut gone = Vec::new();
+        for i in self.leaving(0..blocks.older).rev() {
+            let block = &blocks.row[i];
             let inside = stay.iter().filter(|item| block.extent.holds(item.seq));
-            let tokens = block.free - inside.map(|item| u64::from(item.tokens)).sum::<u64>().min(block.free);
-            let in_part = || used + WORTH <= room && self.may_shrink(block, used + tokens - room);
-            if used + tokens > most && !in_part() {
-                break;
+            let kept: u64 = inside.map(|item| u64::from(item.tokens)).sum();
+            let tokens = block.free.saturating_sub(kept);
+            let is_text = block.summary || block.marker;
+            let in_part = used + WORTH <= room && self.may_shrink(block, (used + tokens).saturating_sub(room));
+            let fits = used + tokens <= room || used < room && (used + tokens <= most || in_part);
+            if !is_text && (tokens == 0 || fits) {
+                used += tokens;
+            } else {
+                gone.push(i);
             }
-            used += tokens;
-            before -= 1;
         }
-        let left = blocks.row[..before].iter().map(|block| block.extent.to).max().unwrap_or(0);
-        stay.retain(|item| item.seq <= left);
-        Cut { before, stay }
+        gone.reverse();
+        stay.retain(|item| gone.iter().any(|&i| blocks.row[i].extent.holds(item.seq)));
+        Cut { blocks: gone, stay }
     }
 
-    /// True when the outputs in a block can give `tokens`.
+    /// True when the outputs and replies in a block can give `tokens` and something of them stays.
     fn may_shrink(&self, block: &Block, tokens: u64) -> bool {
-        let inside = self.blocks.outputs.iter().filter(|item| block.extent.holds(item.seq));
-        let outputs: u64 = inside.map(|item| u64::from(item.tokens)).sum();
-        self.budget.policy.rungs.trim && outputs >= tokens + WORTH
+        let most: u64 = self.in_part(block).iter().map(|item| u64::from(item.tokens)).sum();
+        most >= tokens + WORTH
+    }
+
+    /// What of a block may be shown in part: outputs, or a reply.
+    fn in_part(&self, block: &Block) -> Vec<ShownItem> {
+        let outputs = self.blocks.outputs.iter().filter(|_| self.budget.policy.rungs.trim);
+        let inside = |item: &&ShownItem| block.extent.holds(item.seq);
+        outputs.chain(&self.blocks.replies).filter(inside).copied().collect()
+    }
+
+    /// Outputs or the reply of the oldest block that can give what the view has above the low mark.
+    pub(super) fn reaching_over(&self) -> Option<Vec<ShownItem>> {
+        let over = self.tokens().saturating_sub(self.marks.low);
+        let row = &self.blocks.row;
+        let block = self.plain(self.blocks.older).into_iter().find(|&i| self.may_shrink(&row[i], over))?;
+        Some(self.in_part(&row[block]))
     }
 
     /// Where the kept end begins: as the policy says, but never so long that the low mark cannot be reached, and
@@ -125,7 +133,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// Where the end begins that a trim spares. Turns may be as long as the whole conversation, and messages as large:
     /// outputs are spared by their size.
     pub(super) fn spare(&self) -> usize {
-        let most = share(self.movable(), 0.25);
+        // So much of what stays is words and outputs of late, not what became of earlier ones.
+        let most = share(self.movable(), if self.counts_movable() { 0.4 } else { 0.25 });
         match (self.verdict.rule, self.budget.tools) {
             (BudgetRule::ToolBudget, Some(tools)) => self.last(most.min(tools / 4)),
             _ => self.last(most),
@@ -180,7 +189,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     }
 
     /// Blocks of a range in which something leaves.
-    fn leaving(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize> + '_ {
+    fn leaving(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let leaves = |block: &Block| block.messages > 0 || block.summary || block.marker;
         range.filter(move |&i| leaves(&self.blocks.row[i]))
     }
@@ -196,8 +205,9 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let row = &self.blocks.row;
         if self.budget.policy.keep == KeepRule::Room {
             let marker = self.marker_tokens()?;
-            let cut = self.cut_to_room(marker);
-            return self.leave_out(&self.plain(cut.before), &cut.stay);
+            let mut cut = self.cut_to_room(marker);
+            cut.blocks.retain(|&i| !row[i].summary);
+            return self.leave_out(&cut.blocks, &cut.stay);
         }
         let mut tokens = self.tokens();
         let mut gone = Vec::new();
@@ -243,7 +253,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             },
             None => String::new(),
         };
-        Ok(marker(hide, &words))
+        Ok(marker(hide, &words, self.reach))
     }
 
     /// Tokens of a marker.
@@ -303,4 +313,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let gains = free > u64::from(self.meter.said(&marker));
         Ok(gains.then_some(LadderStep::Truncate { hide, marker }))
     }
+}
+
+fn count(items: &[ShownItem]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
 }

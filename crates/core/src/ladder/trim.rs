@@ -5,7 +5,6 @@
 //! prefix that the provider has cached; and none at all when it is not worth that. The last one is shown in part, when
 //! not all of it has to go. What the model has not answered yet is never touched.
 
-use super::clip::part;
 use super::{LadderStep, Rung, Scene, placeholder};
 use crate::Seq;
 use crate::head::EntrySource;
@@ -65,7 +64,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
             return Ok(candidate.replace.clone());
         };
-        Ok(part(self.meter, item.seq, &message, cap).unwrap_or_else(|| candidate.replace.clone()))
+        Ok(self.shown(item.seq, &message).part(cap).unwrap_or_else(|| candidate.replace.clone()))
     }
 
     /// Outputs before the end that is spared.
@@ -106,7 +105,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     fn asked(&self) -> Result<Asked, S::Error> {
         let mut asked = Asked::default();
         let mut heard = 0;
-        for item in &self.blocks.outputs {
+        // Also by calls of the newest unit: its outputs stay, and make others stale.
+        for item in self.blocks.outputs.iter().chain(&self.blocks.newest) {
             let unit = self.source.head(item.seq)?.unit;
             if unit != heard
                 && let Entry::Message(message, _) = self.source.record(unit)?.entry

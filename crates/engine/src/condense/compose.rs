@@ -71,7 +71,7 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     };
     let (mut retained, overflow) = leaving.retained(meter, limit / 3)?;
     let head = |kind| match goal {
-        SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach),
+        SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach.unwrap_or_default()),
         SummaryGoal::Tell => String::new(),
     };
     let frame = SummaryFrame {

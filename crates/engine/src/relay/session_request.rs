@@ -12,7 +12,7 @@ use super::splice::{digest, is_whole, stretches, waiting, whole};
 use super::threads::{ThreadClaim, find};
 use super::{
     ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream, RequestSetup,
-    is_own,
+    is_own, names,
 };
 use crate::condense::{ByDigest, CondenseSettings, OriginalsHint, Summariser};
 use crate::error::{Error, Result};
@@ -146,7 +146,8 @@ impl<'r> SessionRequest<'r> {
         let room = self.room();
         if let (0, Some(turns)) = (round, self.upstream.asking.history) {
             let budget = room.budget.clone().unwrap_or_else(|| self.budget(u64::from(u32::MAX)));
-            let fitted = self.thread.bound_history(turns, &budget)?;
+            let reach = Some(self.reach());
+            let fitted = self.thread.bound_history(turns, &budget, reach)?;
             self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
         }
         if let Some(why) = self.guard(&room)? {
@@ -306,6 +307,7 @@ impl<'r> SessionRequest<'r> {
         settings: CondenseSettings,
         climb: impl FnOnce(&mut Thread<'r>, &mut Ladder<'_>) -> Result<FitResult>,
     ) -> Result<FitResult> {
+        let settings = CondenseSettings { reach: Some(self.reach()), ..settings };
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut digest = ByDigest::new(meter);
         let mut own = self.manner.summariser.summariser(&session, meter, &self.upstream.asking.cancel);
@@ -351,6 +353,12 @@ impl<'r> SessionRequest<'r> {
         self.mark.apart || self.has_edits()
     }
 
+    /// What cannot be reached is not promised: the model has our tools, or the client's of the same names, or none.
+    fn reach(&self) -> OriginalsHint {
+        let is_theirs = || names(&self.request.setup).iter().any(|name| is_own(name));
+        if self.own_tokens > 0 || is_theirs() { OriginalsHint::Tools } else { OriginalsHint::Kept }
+    }
+
     /// The window by all that is known; 0 when nothing is.
     pub(super) fn window(&self) -> u64 {
         window(&self.upstream.asking, &self.lesson)
@@ -392,11 +400,7 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
         if self.request.thread.has_room(budget) {
             return Ok(true);
         }
-        let mut settings = self.request.manner.settings.clone();
-        if self.request.own_tokens == 0 {
-            // What cannot be reached is not promised.
-            settings.reach = OriginalsHint::Kept;
-        }
+        let settings = self.request.manner.settings.clone();
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),
             Err(error) if error.is_no_room() => Ok(false),
