@@ -4,6 +4,7 @@
 //! that dialect alone. Bytes that are not text (images, large outputs) live in blobs and are named here, so a message
 //! in memory is never larger than its words.
 
+use crate::picture::PictureSize;
 use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,9 @@ pub enum ImageSource {
         media_type: String,
         /// Size of the decoded image.
         byte_size: u64,
+        /// Its width and height, where its first bytes tell them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pixels: Option<PictureSize>,
     },
     /// Somewhere else; also a `data:` URL on its way into a blob.
     Url {

@@ -5,6 +5,7 @@
 mod broken;
 mod converse;
 pub(crate) mod kit;
+mod learning;
 mod lessons;
 mod long;
 mod overflow;
