@@ -148,8 +148,10 @@ fn the_retry_goes_to_the_window_that_the_refusals_numbers_show() {
         // The view was kept by the budget of the true window, and of no smaller one.
         let window = lesson.ours(6_000);
         assert!((window as f64 / (6_000.0 * 6.0 / 7.0) - 1.0).abs() < 0.05, "{window}");
-        assert!(ladder.budget.window.abs_diff(window) <= 1, "{} for {window}", ladder.budget.window);
-        assert_eq!(ladder.budget.usable, talk.budget().usable, "as if it had been known before");
+        // The answer behind the refusal taught the factor once more: a few tokens are between the two.
+        assert!(ladder.budget.window.abs_diff(window) <= 20, "{} for {window}", ladder.budget.window);
+        let usable = talk.budget().usable;
+        assert!(ladder.budget.usable.abs_diff(usable) <= 20, "{} for {usable}", ladder.budget.usable);
         assert!(before > ladder.budget.usable && thread.view().tokens() <= ladder.budget.most());
         assert_eq!(check_no_repeat(&seen), 1);
         return;
