@@ -5,6 +5,7 @@
 //! in memory is never larger than its words.
 
 use crate::Seq;
+use crate::picture::PictureSize;
 use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,9 @@ pub enum ImageSource {
         media_type: String,
         /// Size of the decoded image.
         byte_size: u64,
+        /// Its width and height, where its first bytes tell them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pixels: Option<PictureSize>,
     },
     /// Somewhere else; also a `data:` URL on its way into a blob.
     Url {

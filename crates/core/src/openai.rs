@@ -331,7 +331,7 @@ fn own_fields(extra: &RawJson) -> Option<RawJson> {
 fn flat_text(parts: &[MessagePart]) -> String {
     let shown = parts.iter().map(|part| match part {
         MessagePart::Text { text, .. } => text.clone(),
-        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size, .. }, .. } => {
             format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
         }
         MessagePart::Image { source: ImageSource::Url { url }, .. } => format!("[image: {url}]"),

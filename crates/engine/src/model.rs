@@ -12,8 +12,9 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::exchange::ModelTarget;
 use crate::lesson;
-use crate::lesson::{LearnedModel, ModelWindow, WindowSource};
+use crate::lesson::{AppliedLesson, LearnedWindow, ModelWindow, WindowSource};
 use crate::thread::Thread;
+use komado_core::SessionId;
 use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
@@ -56,6 +57,8 @@ pub struct ModelResolver<'a> {
     pub settings: &'a ModelSettings,
     /// Is told what a person should know although nothing is wrong.
     pub note: &'a dyn Fn(&str),
+    /// The session that is asked for: what it learned itself counts, too.
+    pub session: Option<&'a SessionId>,
 }
 
 /// A model that can be asked.
@@ -112,7 +115,7 @@ pub struct KnownModel {
 
 impl KnownModel {
     /// The window, with what was learned.
-    pub fn window(&self, lesson: &LearnedModel) -> Option<ModelWindow> {
+    pub fn window(&self, lesson: &AppliedLesson) -> Option<ModelWindow> {
         ModelWindow::known(self.given, lesson, self.asking.probed, self.listed)
     }
 
@@ -128,6 +131,22 @@ struct Target {
     model: String,
     /// The scripted model, with its window.
     server: Option<(ScriptedServer, u32)>,
+}
+
+impl<'a> ModelResolver<'a> {
+    /// The same, for `session`.
+    #[must_use]
+    pub const fn of<'s>(&self, session: &'s SessionId) -> ModelResolver<'s>
+    where
+        'a: 's,
+    {
+        ModelResolver {
+            engine: self.engine,
+            settings: self.settings,
+            note: self.note,
+            session: Some(session),
+        }
+    }
 }
 
 impl ModelResolver<'_> {
@@ -150,7 +169,7 @@ impl ModelResolver<'_> {
             return Err(ModelError::UnknownWindow { model, provider, silent }.into());
         };
         (asking.window, asking.is_given) = (window.tokens, window.told == WindowSource::Given);
-        let refused = lesson.window.filter(|learned| asking.is_given && *learned < window.tokens);
+        let refused = lesson.window().filter(|learned| asking.is_given && *learned < window.tokens);
         if let Some(learned) = refused {
             let (given, learned) = (grouped(window.tokens), grouped(learned));
             (self.note)(&format!(
@@ -190,7 +209,9 @@ impl ModelResolver<'_> {
             (None, Some(window)) => Some(u64::from(window)),
             (None, None) => probe(&asking, &mut silent),
         };
-        KnownModel { asking, given, listed: listed.as_ref().map(window_of), silent }
+        let listed = listed.as_ref().map(window_of);
+        asking.declared = given.or(asking.probed).or(listed);
+        KnownModel { asking, given, listed, silent }
     }
 
     /// Provider and model; the scripted one is started where it is to answer.
@@ -336,24 +357,38 @@ fn longest_answer(asking: &ModelTarget, listed: Option<&RegistryModel>) -> Optio
 
 impl ModelResolver<'_> {
     /// What was learned about the model that is asked.
-    pub fn lesson(&self, asking: &ModelTarget) -> Result<LearnedModel> {
-        lesson::known(self.engine.store(), &asking.about())
+    pub fn lesson(&self, asking: &ModelTarget) -> Result<AppliedLesson> {
+        self.applied(&asking.about())
+    }
+
+    fn applied(&self, about: &str) -> Result<AppliedLesson> {
+        match self.session {
+            Some(session) => AppliedLesson::known(self.engine.store(), about, session),
+            None => Ok(AppliedLesson::for_all(lesson::known(self.engine.store(), about)?)),
+        }
     }
 
     /// What was learned about a session's own model; nothing when it has none, or its provider is not known any more.
-    pub fn own_lesson(&self, own: &MetaConfig) -> LearnedModel {
+    pub fn own_lesson(&self, own: &MetaConfig) -> AppliedLesson {
         let about = || {
             let place = self.place(own.llm_provider.as_deref()?)?;
             Some(lesson::about(&place, own.model.as_deref()?))
         };
-        about().and_then(|about| lesson::known(self.engine.store(), &about).ok()).unwrap_or_default()
+        about().and_then(|about| self.applied(&about).ok()).unwrap_or_default()
+    }
+
+    /// The learned window by which a session is kept; `None` where another is: one that was given, to it or just now.
+    pub fn own_learned_window(&self, own: &MetaConfig, given: Option<u32>) -> Option<LearnedWindow> {
+        let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
+        let is_given = given.is_some() || (was_given && own.context_length.is_some());
+        self.own_lesson(own).learned_window().filter(|_| !is_given)
     }
 
     /// The window of a session in tokens as we count them: `given`, else its own, as far as nothing better was learned.
     pub fn own_window(&self, own: &MetaConfig, given: Option<u32>) -> Option<u32> {
         let lesson = self.own_lesson(own);
         let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
-        let learned = lesson.window.filter(|_| !was_given);
+        let learned = lesson.window().filter(|_| !was_given);
         let window = given.map(u64::from).or(learned).or(own.context_length.map(u64::from))?;
         u32::try_from(lesson.ours(window).max(1)).ok()
     }
@@ -362,14 +397,15 @@ impl ModelResolver<'_> {
     pub fn our_window(&self, model: &ResolvedModel) -> Result<u64> {
         let lesson = self.lesson(&model.asking)?;
         // What was learned since the model was resolved counts at once, but never over the user's word.
-        let learned = lesson.window.filter(|_| !model.asking.is_given).unwrap_or(u64::MAX);
+        let learned = lesson.window().filter(|_| !model.asking.is_given).unwrap_or(u64::MAX);
         Ok(lesson.ours(model.window.tokens.min(learned)).max(1))
     }
 
     /// The budget of a conversation with a model, in tokens as we count them: of the thread's share, where it was spawned.
     pub fn budget(&self, thread: &Thread<'_>, model: &ResolvedModel) -> Result<Budget> {
         let ModelTarget { model: name, provider, .. } = &model.asking;
-        thread.budget(self.settings.policy.clone(), self.our_window(model)?, &[name, &provider.name])
+        let window = self.of(thread.session()).our_window(model)?;
+        thread.budget(self.settings.policy.clone(), window, &[name, &provider.name])
     }
 
     /// The budget of a thread of a session made with `own`: of its share, where it was spawned.
@@ -387,7 +423,7 @@ impl ModelResolver<'_> {
     /// Limits of an output on arrival: as the settings say, and less in a small window.
     pub fn output_limits(&self, thread: &Thread<'_>) -> Option<ClipLimits> {
         let (own, limits) = (thread.config(), self.settings.output_limits);
-        let Some(window) = self.own_window(own, None) else { return limits };
+        let Some(window) = self.of(thread.session()).own_window(own, None) else { return limits };
         match self.own_budget(thread, self.settings.policy.clone(), window, own) {
             Ok(budget) => limits.map(|limits| budget.limits(&limits)),
             // A share without room is an error where something is to be said in it; nothing is clipped by it.

@@ -107,7 +107,8 @@ impl Conversation {
                 change::name(&found)
             )));
         }
-        Ok(Self { found, model: context.models().resolve(&session.meta.config, &choice)?, choice })
+        let model = context.models().of(&found.session).resolve(&session.meta.config, &choice)?;
+        Ok(Self { found, model, choice })
     }
 
     /// The thread's name on a command line.

@@ -210,7 +210,7 @@ fn differences(old: &registry::RegistryModel, new: &registry::RegistryModel) -> 
 }
 
 /// List what was learned from the answers and refusals of models.
-#[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub struct ListLessons {}
 
 /// What was learned about a model at an address.
@@ -247,10 +247,9 @@ fn all(context: &OperationContext) -> OpResult<Vec<Learned>> {
 }
 
 /// Forget what was learned about a model.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct ForgetLesson {
     /// The model's name, or the address and the name as `komado models learned` lists them
-    #[arg(value_name = "NAME|ABOUT")]
     #[schemars(length(min = 1))]
     pub about: String,
 }
@@ -266,7 +265,7 @@ impl Operation for ForgetLesson {
     const ABOUT: OperationLabel =
         OperationLabel::remove("models_forget", "Forget what was learned about a model");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("models forget", Route::delete("models", "/models/learned"))
+        Interfaces::everywhere("models learned --forget", Route::delete("models", "/models/learned"))
             .not_mcp("a model at work does not choose models");
     type Output = ResultPage<ForgottenLesson>;
 
@@ -332,11 +331,11 @@ impl Operation for ModelOfSession {
         let Some(about) = own.model.clone() else {
             return Err(OpFault::not_found(format!("session {id} names no model")));
         };
-        let lesson = context.models().own_lesson(&own);
-        let our_window = context.models().own_window(&own, None);
+        let lesson = context.models().of(&id).own_lesson(&own);
+        let our_window = context.models().of(&id).own_window(&own, None);
         Ok(ModelLesson {
             about,
-            lesson: SessionLesson { window: lesson.window, factor: lesson.factor(), our_window },
+            lesson: SessionLesson { window: lesson.window(), factor: lesson.factor(), our_window },
         })
     }
 }

@@ -179,10 +179,13 @@ impl<'a> NotationLine<'a> {
                 self.word("image");
                 match source {
                     ImageSource::Url { url } => self.text(url),
-                    ImageSource::Blob { blob, media_type, byte_size } => self
+                    ImageSource::Blob { blob, media_type, byte_size, pixels } => self
                         .attr("blob", Some(blob))
                         .attr("type", Some(media_type))
-                        .word(format!("bytes={byte_size}")),
+                        .word(format!("bytes={byte_size}"))
+                        .maybe(pixels.as_ref(), |line, size| {
+                            line.word(format!("pixels={}x{}", size.width, size.height))
+                        }),
                 };
                 self.attr("detail", detail.as_deref())
             }

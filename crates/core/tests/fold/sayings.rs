@@ -75,7 +75,12 @@ fn content(dice: &mut Dice, seq: Seq) -> MessagePart {
             detail: maybe(dice, 50, |_| "low".into()),
         },
         2 => MessagePart::Image {
-            source: ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 9 },
+            source: ImageSource::Blob {
+                blob: "b1".into(),
+                media_type: "image/png".into(),
+                byte_size: 9,
+                pixels: None,
+            },
             detail: None,
         },
         3 => MessagePart::Text { text: words(dice, seq), extra: Some(opaque(dice)) },

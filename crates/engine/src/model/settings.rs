@@ -379,7 +379,7 @@ impl<'a> ModelResolver<'a> {
         let talk = match with {
             Some(with) => Some(with),
             None if provider.is_none() || model == Some(SAME) => {
-                held = Some(self.resolve(&self.engine.session(id)?.meta.config, choice)?);
+                held = Some(self.of(id).resolve(&self.engine.session(id)?.meta.config, choice)?);
                 held.as_ref()
             }
             None => None,

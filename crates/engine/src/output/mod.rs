@@ -115,7 +115,7 @@ fn tell(part: &MessagePart, lines: &mut Vec<String>) {
         MessagePart::Text { text, .. } | MessagePart::Reasoning { text, .. } => lines.push(text.clone()),
         MessagePart::Call(call) => lines.push(format!("[Tool Use: {}]\n{}", call.name, call.arguments)),
         MessagePart::Result(outcome) => outcome.content.iter().for_each(|part| tell(part, lines)),
-        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size, .. }, .. } => {
             lines.push(format!("[Image {media_type}, {byte_size} bytes; ref={blob}]"));
         }
         MessagePart::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),

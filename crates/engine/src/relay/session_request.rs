@@ -8,7 +8,7 @@
 //! that it is the same after a restart.
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
-use super::splice::{digest, is_whole, stretches, waiting, whole};
+use super::splice::{is_whole, stretches, waiting, whole};
 use super::threads::{ThreadClaim, find};
 use super::{
     ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream, RequestSetup,
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::condense::{ByDigest, CondenseSettings, OriginalsHint, Summariser};
 use crate::error::{Error, Result};
-use crate::exchange::request::{OutgoingRequest, RequestBody, RequestRoom, StoredBlobs, window};
+use crate::exchange::request::{OutgoingRequest, RequestBody, RequestRoom, StoredBlobs, digest, window};
 use crate::exchange::response::{LostResponse, SendOutcome, UnansweredReason, receive};
 use crate::exchange::{
     ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
 };
 use crate::fit::{DoneEdit, FitResult, Ladder};
-use crate::lesson::LearnedModel;
+use crate::lesson::AppliedLesson;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
-use crate::{late, lesson};
+use crate::late;
 use komado_core::budget::Budget;
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
@@ -56,7 +56,7 @@ pub(super) struct SessionRequest<'r> {
     /// Tokens of our own tools, for which room is kept; 0 when they are never offered here.
     pub(super) own_tokens: u64,
     /// What is known about the model: read once, and followed from there.
-    pub(super) lesson: LearnedModel,
+    pub(super) lesson: AppliedLesson,
     pub(super) notes: RelayNotes,
 }
 
@@ -86,7 +86,7 @@ impl<'r> SessionRequest<'r> {
             placed: placed.how.name(),
             ..RelayNotes::default()
         };
-        let lesson = lesson::known(thread.store(), &upstream.asking.about())?;
+        let lesson = AppliedLesson::known(thread.store(), &upstream.asking.about(), thread.session())?;
         let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
         let mut opened = Self {
             relay,
@@ -413,11 +413,12 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
         let (tokens, max_tokens) = (thread.view().tokens(), request.wish);
         if let Some(seq) = announced.take() {
             let written = (RequestBody::Spliced(whole(arrival)), String::new());
-            let request = OutgoingRequest::new(written, tokens);
-            return Ok(OutgoingRequest { max_tokens, announced: Some(seq), ..request });
+            let (thoughts, announced) = (request.thoughts, Some(seq));
+            let whole = OutgoingRequest::new(written, tokens);
+            return Ok(OutgoingRequest { max_tokens, thoughts, announced, ..whole });
         }
         // What an earlier request wished for is no wish of this one.
-        let most = room.longest_answer(request.wish, tokens, &upstream.asking, lesson);
+        let most = room.longest_answer(request.wish, request.thoughts, tokens, &upstream.asking, lesson);
         let outgoing = self.request.outgoing(most)?;
         self.offers = outgoing.added > 0;
         Ok(outgoing)

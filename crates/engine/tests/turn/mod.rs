@@ -6,6 +6,7 @@ mod agent;
 mod broken;
 mod converse;
 pub(crate) mod kit;
+mod learning;
 mod lessons;
 mod long;
 mod overflow;

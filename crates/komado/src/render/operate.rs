@@ -4,6 +4,7 @@ use super::sessions::at_home;
 use super::{Render, RenderList, columns, each, or_dash, seconds};
 use crate::cli_output::{CliOutput, Style, count, number, say, table};
 use komado_core::notation::tamed;
+use komado_engine::lesson::{AppliedLesson, LearnedWindow};
 use komado_engine::replay::ReplayReport;
 use komado_ops::config::ShownSettings;
 use komado_ops::doctor::{CheckFinding, CheckResult, StoreHealth};
@@ -102,14 +103,35 @@ impl RenderList for Learned {
             say("nothing was learned yet");
             return Ok(());
         }
-        let heading = ["window", "most answered", "factor", "answers", "about"];
-        let rows = page.items.iter().map(|Self { about, lesson }| {
-            let factor = or_dash(lesson.factor.map(|factor| format!("{factor:.2}")));
-            let window = or_dash(lesson.window.map(number));
-            [window, number(lesson.most), factor, number(lesson.samples), about.clone()]
-        });
+        let heading = ["window", "factor", "answers", "most answered", "how sure", "from", "about"];
+        let rows = page.items.iter().flat_map(learned_rows);
         columns(paper, heading, &[0, 1, 2, 3], rows)
     }
+}
+
+/// What holds for every session of a model, and what single ones met that is as yet theirs alone.
+fn learned_rows(learned: &Learned) -> Vec<[String; 7]> {
+    let Learned { about, lesson } = learned;
+    let row = |window: Option<LearnedWindow>, factor: Option<f64>, samples, most, why: &str| {
+        let factor = or_dash(factor.map(|factor| format!("{factor:.2}")));
+        let sure = window.as_ref().map_or_else(|| why.to_owned(), |window| window.why().to_owned());
+        let tokens = or_dash(window.as_ref().map(|window| number(window.tokens)));
+        let request = or_dash(window.and_then(|window| window.request));
+        [tokens, factor, number(samples), most, sure, request, about.clone()]
+    };
+    let all = AppliedLesson::for_all(lesson.clone());
+    let why = if lesson.factor.is_some() { "every session" } else { "not sure yet" };
+    let most = number(lesson.most);
+    let mut rows = vec![row(all.learned_window(), lesson.factor, lesson.samples, most, why)];
+    for own in &lesson.sessions {
+        let applied = AppliedLesson { learned: lesson.clone(), session: own.session.clone() };
+        let window = applied.learned_window().filter(|window| !window.is_shared);
+        if window.is_some() || lesson.factor.is_none() {
+            let why = format!("{} alone", own.session);
+            rows.push(row(window, own.factor, own.samples, or_dash(None::<u64>), &why));
+        }
+    }
+    rows
 }
 
 impl RenderList for ForgottenLesson {

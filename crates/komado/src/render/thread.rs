@@ -10,6 +10,7 @@ use komado_ops::thread::{
     Balanced, ChronicleEntry, EndedThread, Forked, HowEnded, Ran, Resumed, Started, TellResult,
     ThreadChronicle, ThreadRow, ThreadTree, TreeThread, WindowShare, WrittenChronicle,
 };
+use komado_ops::window::learned_line;
 
 /// How a window is shared out.
 fn say_window(window: u64, share: &WindowShare) {
@@ -173,6 +174,9 @@ impl Render for ThreadTree {
         let size = clip(&size, paper.width.saturating_sub(width(&self.session) + 2));
         let heading = format!("{}  {size}", paper.ink(Style::Bold, &self.session));
         paper.line(heading.trim_end())?;
+        if let Some(learned) = &self.learned_window {
+            paper.fit(&format!("  {}", learned_line(learned)))?;
+        }
         let columns = below(self, None).map(|one| widest(self, one, 0)).max().unwrap_or(0);
         // In a narrow terminal a name takes half of it: what became of the thread is to be read, too.
         let most = NAMES.end.min(paper.width / 2).max(NAMES.start);

@@ -324,7 +324,8 @@ impl SlashCommand {
                 written.fitted.text(&mut app.paper)?;
             }
             "/context" => {
-                let window = u32::try_from(app.models().our_window(&talk.model)?).ok();
+                let window =
+                    u32::try_from(app.models().of(&talk.found.session).our_window(&talk.model)?).ok();
                 app.show(ReadContext { at: moment(talk), window })?;
             }
             "/show" => {
@@ -405,7 +406,7 @@ impl SlashCommand {
             let provider = talk.choice.provider.clone();
             let provider = provider.or_else(|| Some(talk.model.asking.provider.name.clone()));
             let choice = ModelChoice { provider, ..choice };
-            talk.model = app.models().resolve(&own, &choice)?;
+            talk.model = app.models().of(&talk.found.session).resolve(&own, &choice)?;
             talk.choice = choice;
         }
         say(talk.model.to_string());

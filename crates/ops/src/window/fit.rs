@@ -4,9 +4,9 @@ use crate::address::{AtThread, Spans};
 use crate::change;
 use crate::choice::one_of;
 use crate::{ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
-use komado_core::Seq;
 use komado_core::budget::{Budget, BudgetVerdict, Preset};
 use komado_core::session::Session;
+use komado_core::{Seq, SessionId};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::fit::{DoneEdit, Ladder, Resliced};
@@ -40,7 +40,10 @@ impl WindowRule {
 
 /// The window of a session in tokens as we count them: `given`, else its own.
 pub fn window(context: &OperationContext, session: &Session, given: Option<u32>) -> OpResult<u32> {
-    context.models().own_window(&session.meta.config, given).ok_or_else(|| {
+    let own: Option<SessionId> = session.meta.uuid.parse().ok();
+    let models = context.models();
+    let models = own.as_ref().map_or(models, |own| models.of(own));
+    models.own_window(&session.meta.config, given).ok_or_else(|| {
         OpFault::usage(format!(
             "the window of session {} is not known; say it with --window TOKENS",
             session.meta.uuid
