@@ -2,7 +2,6 @@
 //!
 //! What the model saw is compared with the files in `snapshots/`; `KOMADO_BLESS=1` writes them anew.
 
-mod agent;
 mod broken;
 mod converse;
 pub(crate) mod kit;
