@@ -25,7 +25,7 @@ def faults(free, bare, through):
         return ["the job does not finish without a window, so it measures nothing"]
     found = []
     if not through["finished"]:
-        found.append("does not finish")
+        found.append(f"does not finish ({ending(through)})")
     elif through["requests"] > MOST_RATIO * free["requests"]:
         found.append(f"takes {through['requests'] / free['requests']:.2f} times the requests")
     if through["finished"] and bare and bare["finished"] and through["requests"] > bare["requests"]:
@@ -45,7 +45,7 @@ def wrong(rows):
     for free, bare, through in cases(rows):
         for words in faults(free, bare, through):
             told.append(f"{through['agent']}, seed {through['seed']}, window {through['factor']}{', counted' if through['counted'] else ''}: "
-                        f"{words}; {through['last']}; see {through['folder']}")
+                        f"{words}; last words: {through['last'].strip() or 'none'}; see {through['folder']}")
     asleep = {row["agent"]: row for row in rows if row["way"] == "fixed" and not row["own"]}
     return told + [f"{name} asked nothing: {row['last']}" for name, row in asleep.items()]
 
@@ -105,9 +105,12 @@ def ended(row):
     more = [f"{row['refused']} refused"] if row["refused"] else []
     more += [f"{row['edits']} edits"] if "edits" in row else []
     more += [f"{row['sessions']} sessions"] if row.get("sessions", 1) != 1 else []
-    code = row["code"] if isinstance(row["code"], str) else f"exit {row['code']}"
-    how = [] if row["finished"] else ["**failed**", code]
+    how = [] if row["finished"] else ["**failed**", ending(row)]
     return ", ".join([*how, f"{row['requests']} requests", *more])
+
+
+def ending(row):
+    return row["code"] if isinstance(row["code"], str) else f"exit {row['code']}"
 
 
 def learned(row):
