@@ -5,15 +5,17 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::model::is_address;
 use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::{EntrySource, Kind};
 use komado_core::picture::PictureRule;
+use komado_core::journal::Record;
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
 use komado_core::{Meter, SessionId, ThreadId, View, journal};
-use komado_store::{Journal, OpenMode, ReadSeek, SessionChange, ToldWords};
+use komado_store::{Journal, OpenMode, ReadSeek, SessionChange, ToldWords, TranscriptPlace, spot_of};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::io::{BufRead, Read, Write};
@@ -140,6 +142,8 @@ struct Lines<'r> {
     line: Vec<u8>,
     /// What the entries count for.
     counters: Counters,
+    /// The moments that entries name, at which a client's transcript may go on; as yet unknown to the store.
+    places: Vec<TranscriptPlace>,
     /// The blob whose pieces are being read.
     blob: Option<(String, tempfile::SpooledTempFile)>,
     /// Is told the lines read.
@@ -167,6 +171,14 @@ impl Lines<'_> {
         self.digest.update(&self.line);
     }
 
+    /// Takes in the moment that an entry of a thread names.
+    fn take_place(&mut self, header: &Header, record: &Record) {
+        if let Some(name) = spot_of(&record.entry) {
+            let (name, session, thread) = (name.to_owned(), header.session.clone(), header.thread.clone());
+            self.places.push(TranscriptPlace { name, session, thread, seq: record.seq });
+        }
+    }
+
     /// True when nothing follows.
     fn at_end(&mut self) -> Result<bool> {
         Ok(self.from.fill_buf()?.is_empty())
@@ -182,7 +194,9 @@ impl Engine {
         mut each: impl FnMut(u64),
     ) -> Result<SessionId> {
         let (digest, line, counters) = (blake3::Hasher::new(), Vec::new(), Counters::default());
-        let mut lines = Lines { from, digest, number: 0, line, counters, blob: None, each: &mut each };
+        let places = Vec::new();
+        let mut lines =
+            Lines { from, digest, number: 0, line, counters, places, blob: None, each: &mut each };
         let mut meta = opened(&mut lines)?;
         if let Some(name) = &name {
             meta.uuid = name.to_string();
@@ -208,6 +222,11 @@ impl Engine {
     /// Takes in what is not there yet; then the session is whole. Gives the number of entries that were new.
     fn bring(&self, meta: &Meta, id: &SessionId, lines: &mut Lines<'_>) -> Result<u64> {
         let new = self.fill(id, lines)?;
+        if let Some(name) = meta.config.alias.clone() {
+            let (session, thread) = (id.clone(), ThreadId::root());
+            lines.places.push(TranscriptPlace { name, session, thread, seq: 0 });
+            self.note_places(lines)?;
+        }
         self.finish_import(meta, id)?;
         Ok(new)
     }
@@ -284,9 +303,23 @@ impl Engine {
         let new = left;
         while left > 0 {
             left -= fill_batch(&mut *journal, &mut view, left, lines)?;
+            self.note_places(lines)?;
             (lines.each)(lines.number);
         }
+        self.note_places(lines)?;
         Ok(new)
+    }
+
+    /// Lets the gateway find the session by what its entries name. A conversation that is here already goes on where it is, not in
+    /// a copy of it.
+    fn note_places(&self, lines: &mut Lines<'_>) -> Result<()> {
+        let mut new = Vec::new();
+        for place in std::mem::take(&mut lines.places) {
+            if self.store().spots(&place.name)?.is_empty() {
+                new.push(place);
+            }
+        }
+        Ok(self.store().note(&new)?)
     }
 
     fn take_piece(&self, id: &SessionId, piece: BlobLine, lines: &mut Lines<'_>) -> Result<()> {
@@ -316,8 +349,17 @@ fn opened(lines: &mut Lines<'_>) -> Result<Meta> {
         return Err(lines.bad(format!("version {} is newer than this komado", opening.komado_export)));
     }
     lines.keep();
-    Ok(opening.session)
+    let mut meta = opening.session;
+    // Where questions go is never taken from a file that came from elsewhere. A name is a name in the settings of this machine.
+    let provider = &mut meta.config.llm_provider;
+    if provider.as_deref().is_some_and(is_address) {
+        *provider = Some(ELSEWHERE.to_owned());
+    }
+    Ok(meta)
 }
+
+/// What the provider of an imported session is called that had only an address; asking needs it to be chosen again.
+const ELSEWHERE: &str = "custom";
 
 /// Passes over the lines that an import which was cut short has brought in already; gives the number of those left.
 /// Another session of the same name is left alone.
@@ -328,7 +370,9 @@ fn pass_known(id: &SessionId, journal: &dyn Journal, mut left: u64, lines: &mut 
             return Err(komado_store::Error::SessionExists(id.clone()).into());
         }
         lines.keep();
-        lines.counters += Counters::of(&EntrySource::record(journal, seq)?.entry);
+        let record = EntrySource::record(journal, seq)?;
+        lines.counters += Counters::of(&record.entry);
+        lines.take_place(journal.header(), &record);
         left -= 1;
     }
     Ok(left)
@@ -345,6 +389,7 @@ fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut
             return Err(lines.bad(format!("entry {} where {} is due", record.seq, staged.last() + 1)));
         }
         lines.keep();
+        lines.take_place(journal.header(), &record);
         staged.push_line(record, text.into_bytes())?.map_err(|refusal| lines.bad(refusal.to_string()))?;
         taken += 1;
     }

@@ -20,6 +20,7 @@ use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
 use komado_core::session::MetaConfig;
 use komado_provider::probe::Probe;
+use komado_provider::provider::shown;
 use komado_provider::registry::{PriceTable, Registry, RegistryModel};
 use komado_provider::{
     ApiKey, Cancel, Client, ClientTimeouts, Dialect, Method, Provider, ProviderRow, ROWS, ResponseForm,
@@ -35,8 +36,8 @@ mod settings;
 #[cfg(feature = "server")]
 use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
 pub use settings::{
-    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, SummaryWriter, key_variables,
-    known_providers,
+    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, SummaryWriter, is_address,
+    key_variables, known_providers,
 };
 
 /// The name of the built-in model, which follows a script.
@@ -234,7 +235,9 @@ impl ModelResolver<'_> {
 
     /// The window that the user gave: in the choice, for this session, or in the settings.
     fn given(&self, own: &MetaConfig, choice: &ModelChoice, asking: &ModelTarget) -> Option<u32> {
-        let is_same = own.model.as_ref().is_none_or(|model| *model == asking.model)
+        // The scripted model is one, whatever it is called.
+        let is_scripted = asking.provider.name == SCRIPTED;
+        let is_same = own.model.as_ref().is_none_or(|model| is_scripted || *model == asking.model)
             && own.llm_provider.as_ref().is_none_or(|provider| *provider == asking.provider.name);
         let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
         let of_session = own.context_length.filter(|_| is_same && was_given);
@@ -434,9 +437,6 @@ impl ModelResolver<'_> {
 
 // Which provider is asked, where it is, and with which key.
 
-/// The name of a provider that has only an address.
-const CUSTOM: &str = "custom";
-
 /// Where the key of a provider comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeySource {
@@ -456,8 +456,8 @@ impl ModelResolver<'_> {
         if let Some(name) = &choice.provider {
             return Ok(name.clone());
         }
-        if choice.base_url.is_some() {
-            return Ok(set.unwrap_or_else(|| CUSTOM.to_owned()));
+        if let Some(url) = &choice.base_url {
+            return Ok(set.unwrap_or_else(|| shown(url).trim_end_matches('/').to_owned()));
         }
         if let Some(name) = own.llm_provider.as_ref().filter(|name| settings.is_known(name)) {
             return Ok(name.clone());
@@ -531,7 +531,8 @@ impl ModelResolver<'_> {
     /// A provider as yet without its key.
     fn address(&self, name: &str, base_url: Option<&str>) -> Result<Provider> {
         let (of, row) = (self.settings.of(name), row(name));
-        let given = base_url.or_else(|| of.and_then(|of| of.base_url.as_deref()));
+        let own = is_address(name).then_some(name);
+        let given = base_url.or_else(|| of.and_then(|of| of.base_url.as_deref())).or(own);
         let Some(url) = given.or(row.map(|row| row.base_url)) else {
             let near = self.settings.nearest_provider(name).filter(|near| *near != name);
             let near = near.map(str::to_owned);
@@ -542,7 +543,11 @@ impl ModelResolver<'_> {
             return Ok(Provider { dialect, ..Provider::from_row(row) });
         }
         let at = Provider::at(name, dialect, url).map_err(|why| {
-            let place = base_url.map_or_else(|| format!("llm.{name}.base_url"), |_| "--base-url".to_owned());
+            let place = match (base_url, own) {
+                (Some(_), _) => "--base-url".to_owned(),
+                (None, Some(address)) => shown(address),
+                (None, None) => format!("llm.{name}.base_url"),
+            };
             ModelError::BadValue { place, why: why.to_string() }
         })?;
         Ok(match row.filter(|row| row.dialect == dialect) {

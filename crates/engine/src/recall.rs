@@ -98,6 +98,11 @@ impl RecallHit {
         line
     }
 
+    /// True when it has no word of the query and was found for standing beside an entry that has.
+    pub fn is_beside(&self) -> bool {
+        self.snippet.marks.is_empty()
+    }
+
     /// Tells it in at most `width` characters.
     pub(crate) fn shorten(&mut self, width: usize) {
         self.snippet = search::around_match(&self.snippet.text, &self.snippet.marks, width);

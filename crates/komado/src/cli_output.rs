@@ -67,7 +67,7 @@ impl CliOutput {
     pub(crate) fn new(json: bool) -> Self {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
-        let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+        let colour = terminal && colours_are_wanted();
         Self {
             width: width(),
             out: BufWriter::new(Box::new(stdout)),
@@ -158,7 +158,7 @@ impl CliOutput {
         &mut self.out
     }
 
-    /// `text` in a colour, where there are colours; to be printed with [`CliOutput::line`].
+    /// `text` in a colour, where there are colours; to be printed with [`CliOutput::line`] or told with [`say`].
     pub(crate) fn ink(&self, ink: Style, text: &str) -> String {
         if !self.colour {
             return text.to_owned();
@@ -179,16 +179,29 @@ impl CliOutput {
         self.printed(&self.ink(ink, text))
     }
 
-    /// A text as it is printed: of the codes in it only ours are codes.
+    /// A text as it is printed here.
     fn printed(&self, text: &str) -> String {
-        let mut parts = text.split(MARK.as_str());
-        let mut out = shown(parts.next().unwrap_or_default());
-        for part in parts {
-            let (code, rest) = part.split_once('m').unwrap_or(("0", part));
-            out.push_str(&format!("\u{1b}[{code}m{}", shown(rest)));
-        }
-        out
+        printed(text, self.colour)
     }
+}
+
+/// False where the user wants no colours.
+fn colours_are_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none()
+}
+
+/// A text as it is printed: of the codes in it only ours are codes, and without colours they are left out.
+fn printed(text: &str, colour: bool) -> String {
+    let mut parts = text.split(MARK.as_str());
+    let mut out = shown(parts.next().unwrap_or_default());
+    for part in parts {
+        let (code, rest) = part.split_once('m').unwrap_or(("0", part));
+        if colour {
+            out.push_str(&format!("\u{1b}[{code}m"));
+        }
+        out.push_str(&shown(rest));
+    }
+    out
 }
 
 /// What our colours begin with until they are printed. It is another one in each process, so no text can hold it.
@@ -240,7 +253,12 @@ impl Drop for TerminalSafe<'_> {
 /// Says something to the person, beside the data.
 pub(crate) fn say(text: impl AsRef<str>) {
     // Nothing can be done when even this cannot be said.
-    let _ = writeln!(io::stderr(), "{}", shown(text.as_ref()));
+    let _ = writeln!(io::stderr(), "{}", said(text.as_ref(), io::stderr().is_terminal()));
+}
+
+/// A text as it is said: what was inked for standard output keeps its colours only where standard error is a `terminal`.
+fn said(text: &str, terminal: bool) -> String {
+    printed(text, terminal && colours_are_wanted())
 }
 
 /// Columns of the terminal: what it says, `COLUMNS`, or enough for a log file.
@@ -427,6 +445,15 @@ mod tests {
         assert_eq!(paper.printed(&line), format!("{escaped} \u{1b}[31m{escaped}\u{1b}[0m"));
         let plain = CliOutput { colour: false, ..CliOutput::new(false) };
         assert_eq!(plain.painted(Style::Red, WILD), escaped);
+    }
+
+    #[test]
+    fn what_is_said_beside_the_data_has_the_colours_of_the_data_or_none() {
+        let paper = CliOutput { colour: true, ..CliOutput::new(false) };
+        let line = format!("▕{}▏ {WILD}", paper.ink(Style::Yellow, "▒▒"));
+        let escaped = r"窓\u001b[31m\u001b]0;mine\u0007\r\u009b2J";
+        assert_eq!(said(&line, false), format!("▕▒▒▏ {escaped}"));
+        assert_eq!(printed(&line, true), format!("▕\u{1b}[33m▒▒\u{1b}[0m▏ {escaped}"));
     }
 
     #[test]

@@ -247,6 +247,90 @@ fn chat_is_not_for_programs() {
 }
 
 #[test]
+fn a_chat_in_which_nothing_was_said_leaves_no_session() {
+    let place = Place::new();
+    let said = chat(&place, &[], "repeat: kept\n/new\n/again\n/model\n/new\n/quit\n");
+    assert!(said.code == 1 && said.err.contains("nothing was said yet"), "{}", said.err);
+    assert!(!said.err.contains("go on with"), "{}", said.err);
+    assert_eq!(place.json_lines(&["sessions"]).len(), 1);
+    let said = chat(&place, &["-c"], "repeat: more\n");
+    assert!(said.err.contains("❯ repeat: kept"), "{}", said.err);
+    let said = chat(&place, &["--system", "Be short."], "/show\n");
+    assert!(said.out.contains("Be short."), "what stands before the first word can be seen: {}", said.out);
+}
+
+#[test]
+fn a_chat_at_an_address_goes_on_by_its_own_advice() {
+    let (place, server) = (Place::new(), ScriptedServer::start(ScriptedOptions::default()).unwrap());
+    let id = session(&talk(&place, &server, "4000", "one\n", 1));
+    for args in [&["chat", id.as_str()][..], &["chat", "-c"]] {
+        server.add(ScriptStep::say("two"));
+        let said = place.feed(args, b"more\n");
+        assert_eq!((said.code, said.out.as_str()), (0, "two\n"), "{args:?}: {}", said.err);
+    }
+    server.add(ScriptStep::say("three"));
+    assert_eq!(place.ok(&["ask", &id, "and then?"]), "three\n");
+    server.add(ScriptStep::fail(401, Some("not now")));
+    assert_eq!(place.run(&["ask", &id, "again?"]).code, 1);
+    server.add(ScriptStep::say("four"));
+    assert_eq!(place.ok(&["ask", "--again", &id]), "four\n");
+    // A provider that has a name is not at its usual address: that has to be said again, and the advice says it.
+    server.add(ScriptStep::say("five"));
+    let args =
+        ["chat", "--provider", "lmstudio", "--base-url", server.url(), "--model", "m", "--window", "4000"];
+    let said = place.feed(&args, b"hello\n");
+    let advice = said.err.lines().find_map(|line| line.strip_prefix("go on with: komado ")).unwrap();
+    server.add(ScriptStep::say("six"));
+    let said = place.feed(&advice.split(' ').collect::<Vec<_>>(), b"more\n");
+    assert_eq!((said.code, said.out.as_str()), (0, "six\n"), "{advice}: {}", said.err);
+}
+
+#[test]
+fn where_an_imported_session_was_asked_is_not_where_it_is_asked_here() {
+    let (place, server) = (Place::new(), ScriptedServer::start(ScriptedOptions::default()).unwrap());
+    let id = session(&talk(&place, &server, "4000", "one\n", 1));
+    place.ok(&["export", &id, "-o", "one.jsonl"]);
+    place.ok(&["import", "one.jsonl", "--as", "brought"]);
+    let said = place.run(&["ask", "brought", "a secret"]);
+    assert!(said.code == 2 && said.err.contains("nothing is known of provider"), "{}", said.err);
+    assert_eq!(server.seen().len(), 1);
+    let said = place.run(&["new", "--provider", server.url(), "--model", "m", "--window", "4000"]);
+    assert!(said.code == 2 && said.err.contains("is a name, not http://"), "{}", said.err);
+}
+
+#[test]
+fn ctrl_c_right_after_a_question_stops_the_answer_and_keeps_the_question() {
+    let server = ScriptedServer::start(ScriptedOptions::default()).unwrap();
+    server.add(ScriptStep { chunk: Some(1), chunk_delay_ms: 50, ..ScriptStep::say("slowly ".repeat(1_000)) });
+    let place = Place::new();
+    let mut command =
+        place.command(&["chat", "--base-url", server.url(), "--model", "m", "--window", "9000000"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut err = String::new();
+    told.read_line(&mut err).unwrap();
+    let session = place.base().join("running").join(err.split(' ').next().unwrap());
+    // Long enough to be counted for a while.
+    let question = format!("do not lose this {}\n", "小窓 window ".repeat(100_000));
+    stdin.write_all(question.as_bytes()).unwrap();
+    // The session is made for a question that is there, before anything is journaled in it.
+    while !session.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    drop(stdin);
+    told.read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{err}");
+    let id = err.lines().find_map(|line| line.strip_prefix("go on with: komado chat ")).unwrap();
+    let log = place.ok(&["log", id, "--json"]);
+    assert!(log.contains("do not lose this"), "{log}");
+}
+
+#[test]
 fn ctrl_c_stops_an_answer_keeps_what_came_and_the_chat_goes_on() {
     let server = ScriptedServer::start(ScriptedOptions::default()).unwrap();
     server.add(ScriptStep { chunk: Some(1), chunk_delay_ms: 50, ..ScriptStep::say("slowly ".repeat(1_000)) });

@@ -201,3 +201,54 @@ fn every_shell_gets_completions_and_a_closed_pipe_is_no_failure() {
     let said = run::feed(command, b"");
     assert_eq!((said.code, said.err.as_str()), (0, ""));
 }
+
+#[test]
+fn what_a_new_state_is_undone_by_makes_the_session_what_it_was() {
+    let place = Place::new();
+    let s = place.session();
+    place.ok(&["append", &s, "one"]);
+    for (verb, more, was) in [
+        ("complete", "all is done", "completed"),
+        ("stop", "it's enough", "stopped"),
+        ("fail", "no way", "failed"),
+        ("pause", "for lunch", "paused"),
+    ] {
+        place.ok(&["session", verb, &s, more]);
+        let resumed = place.json(&["session", "resume", &s]);
+        let undo = resumed["undo"].as_str().unwrap();
+        let line = undo.replacen("komado", env!("CARGO_BIN_EXE_komado"), 1);
+        let done = place.program("sh").args(["-c", &format!("{line} --json")]).output().unwrap();
+        let done: serde_json::Value = serde_json::from_slice(&done.stdout).expect(undo);
+        assert_eq!(done["status"], was, "{undo}");
+        assert!(place.ok(&["log", &s]).lines().last().unwrap().contains(more), "{undo}");
+        place.ok(&["session", "resume", &s]);
+    }
+}
+
+#[test]
+fn a_session_that_takes_no_words_is_named_with_its_state_and_the_command_that_lets_it_go_on() {
+    let place = Place::new();
+    place.ok(&["new", "--id", "a", "--window", "4000"]);
+    place.ok(&["append", "a", "one"]);
+    let paused = "session a is paused; `komado session resume a` lets it go on";
+    for (verb, told) in [("pause", paused), ("complete", "session a has ended")] {
+        place.ok(&["session", verb, "a"]);
+        for args in [&["ask", "a", "two", "--provider", "scripted"][..], &["append", "a", "two"]] {
+            let said = place.run(args);
+            assert_eq!(said.code, 5, "{args:?}: {}", said.err);
+            assert!(said.err.contains(told), "{args:?}: {}", said.err);
+            assert!(said.err.contains("`komado session resume a`"), "{args:?}: {}", said.err);
+        }
+        let chat = place.feed(&["chat", "a", "--provider", "scripted"], b"two\n");
+        assert!(chat.err.contains(told), "{}", chat.err);
+    }
+}
+
+#[test]
+fn a_session_without_a_window_names_the_option_that_gives_one() {
+    let place = Place::new();
+    let said = place.run(&["new", "--id", "会話"]);
+    assert!(said.err.contains("`komado fit 会話 --window 8000`"), "{}", said.err);
+    place.ok(&["append", "会話", "one"]);
+    place.ok(&["fit", "会話", "--window", "8000"]);
+}

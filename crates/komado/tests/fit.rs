@@ -168,3 +168,18 @@ fn replay_keeps_every_promise_and_names_a_bad_line() {
     let said = fails(&place, &["replay", folder.to_str().unwrap(), "--window", "8000"], 6);
     assert!(said.contains("bad.jsonl line 2"), "{said}");
 }
+
+#[test]
+fn what_is_saved_is_what_the_edits_in_force_save_and_a_mark_is_named_by_its_share() {
+    let place = place_with_talk("20000");
+    let used = place.json(&["context", "a"])["context_tokens"].as_u64().unwrap();
+    let window = (used * 3 / 2).to_string();
+    let said = place.ok(&["fit", "a", "--window", &window, "--dry-run"]);
+    assert!(said.starts_with("over the mark at ") && said.contains(" % of the window: "), "{said}");
+    assert!(!said.contains("nearly full"), "{said}");
+    place.ok(&["edit", "condense", "a", "3..20", "--text", "Files were read."]);
+    let edit = place.json(&["context", "a"])["edits"][0].to_string();
+    assert!(place.ok(&["context", "a"]).contains("edits save "), "an edit is in force");
+    place.ok(&["revert", &format!("a@{edit}")]);
+    assert!(!place.ok(&["context", "a"]).contains("edits save"), "none is");
+}

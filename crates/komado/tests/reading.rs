@@ -169,7 +169,7 @@ fn at_terminal(place: &Place, args: &[&str], env: &[(&str, &str)]) -> String {
     let theirs = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
     let mut command = place.command(args);
     command.envs(env.iter().copied()).env("TERM", "xterm").stdin(Stdio::null());
-    command.stdout(Stdio::from(theirs)).stderr(Stdio::inherit());
+    command.stdout(Stdio::from(theirs.try_clone().unwrap())).stderr(Stdio::from(theirs));
     let mut child = command.spawn().unwrap();
     // The other end is closed here with the command, so that reading ends when the program does.
     drop(command);
@@ -180,6 +180,17 @@ fn at_terminal(place: &Place, args: &[&str], env: &[(&str, &str)]) -> String {
     }
     assert!(child.wait().unwrap().success());
     String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn append_draws_the_window_in_colours_at_a_terminal_and_no_code_shows() {
+    let place = Place::new();
+    place.ok(&["new", "--id", "lic", "--window", "100"]);
+    let said = at_terminal(&place, &["append", "lic", "May we ship this? Answer in one line."], &[]);
+    assert!(said.contains("▕\u{1b}[") && said.contains("▏ \u{1b}[32m"), "{said:?}");
+    assert!(said.contains("of 100") && !said.contains("u001b"), "{said:?}");
+    let plain = at_terminal(&place, &["append", "lic", "Please."], &[("NO_COLOR", "1")]);
+    assert!(!plain.contains('\u{1b}') && !plain.contains("u001b"), "{plain:?}");
 }
 
 #[test]

@@ -26,7 +26,11 @@ fn what_was_said_is_found_as_text_and_as_json_lines() {
     let said = place.run(&["recall", &s, "バグ"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let lines: Vec<&str> = said.out.lines().collect();
-    assert!(lines[0].starts_with("@1 user · ") && lines[1] == "    バグを直して main.py", "{}", said.out);
+    assert!(
+        lines[0].starts_with(&format!("{s}@1 user · ")) && lines[1] == "    バグを直して main.py",
+        "{}",
+        said.out
+    );
     assert!(said.err.contains(&format!("komado log {s}@1 -n 1 --full")), "{}", said.err);
     let in_full = place.ok(&["log", &format!("{s}@3"), "-n", "1", "--full"]);
     assert!(in_full.contains("hello, small window"), "{in_full}");
@@ -167,4 +171,41 @@ fn a_session_that_another_process_writes_is_searched() {
     }
     drop(stdin);
     assert!(writer.wait().unwrap().success());
+}
+
+#[test]
+fn what_has_a_word_comes_first_neighbours_are_marked_and_each_heading_is_an_address() {
+    let place = Place::new();
+    let s = place.session();
+    for (role, text) in [
+        ("user", "Where do the ferries go?"),
+        ("assistant", "I do not know yet."),
+        ("user", "Tests are named after harbours; the first one is Otaru."),
+        ("assistant", "Understood."),
+        ("user", "Go on, please."),
+        ("assistant", "Of all harbours this one is the oldest."),
+    ] {
+        place.ok(&["append", &s, "--role", role, text]);
+    }
+    let rows = place.json_lines(&["recall", &s, "harbours"]);
+    let has_word = |row: &Value| row["snippet"].as_str().unwrap().contains("harbours");
+    assert!(rows.iter().map(|row| !has_word(row)).is_sorted() && rows.len() > 2, "{rows:?}");
+    assert!(
+        rows.iter().all(|row| has_word(row) != row["matches"].as_array().unwrap().is_empty()),
+        "{rows:?}"
+    );
+    place.ok(&["fork", &format!("{s}@5"), "side"]);
+    place.ok(&["append", &format!("{s}/side"), "--role", "assistant", "No harbours here."]);
+    let said = place.ok(&["recall", &s, "harbours"]);
+    let headings: Vec<&str> = said.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert!(headings.iter().any(|line| line.ends_with("beside a match")), "{said}");
+    let mut addresses: Vec<&str> = headings.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    for address in &addresses {
+        place.ok(&["log", address, "-n", "1", "--full"]);
+    }
+    let all = addresses.len();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), all, "each entry once: {said}");
+    assert!(!addresses.contains(&&*format!("{s}/side@3")), "what a fork shares is said once: {said}");
 }

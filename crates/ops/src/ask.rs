@@ -48,7 +48,7 @@ impl AskModel {
     pub fn hear(self, context: &OperationContext, listener: &mut dyn AskListener) -> OpResult<AskResult> {
         let Self { session, thread, question, beginning, model } = self;
         let at = session.map(|session| Target { session: Some(session), thread, seq: None });
-        let conversation = Conversation::open(context, at, model.into(), beginning)?;
+        let mut conversation = Conversation::open(context, at, model.into(), beginning)?;
         conversation.ask(context, question, listener)
     }
 }
@@ -86,10 +86,13 @@ pub struct Conversation {
     pub choice: ModelChoice,
     /// The model that is asked.
     pub model: ResolvedModel,
+    /// What stands before a new session, until that is made.
+    pub(crate) unmade: Option<Beginning>,
 }
 
 impl Conversation {
-    /// Goes on with a thread, or makes a session. Which model is asked is known before anything is made.
+    /// Goes on with a thread, or with a session that is made when something is said in it: one without a word is nothing to find
+    /// again. Which model is asked is known before.
     pub fn open(
         context: &OperationContext,
         at: Option<Target>,
@@ -98,7 +101,9 @@ impl Conversation {
     ) -> OpResult<Self> {
         let Some(at) = at else {
             let model = context.models().resolve(&MetaConfig::default(), &choice)?;
-            return Ok(Self { found: make(context, &model, beginning)?, choice, model });
+            let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
+            let found = ResolvedAddress { session, thread: ThreadId::root(), seq: None };
+            return Ok(Self { found, choice, model, unmade: Some(beginning) });
         };
         let (found, session) = context.find_row(at)?;
         if beginning.system.is_some() || beginning.tools {
@@ -108,7 +113,20 @@ impl Conversation {
             )));
         }
         let model = context.models().of(&found.session).resolve(&session.meta.config, &choice)?;
-        Ok(Self { found, model, choice })
+        Ok(Self { found, choice, model, unmade: None })
+    }
+
+    /// True while its session is not made.
+    pub fn is_unmade(&self) -> bool {
+        self.unmade.is_some()
+    }
+
+    /// Makes its session, where that is still to be done.
+    pub fn make(&mut self, context: &OperationContext) -> OpResult {
+        let Some(beginning) = self.unmade.clone() else { return Ok(()) };
+        make(context, &self.found.session, &self.model, beginning)?;
+        self.unmade = None;
+        Ok(())
     }
 
     /// The thread's name on a command line.
@@ -118,14 +136,18 @@ impl Conversation {
 
     /// Says `question`, if there is one, asks the model, and journals what it answers.
     pub fn ask(
-        &self,
+        &mut self,
         context: &OperationContext,
         question: Option<String>,
         listener: &mut dyn AskListener,
     ) -> OpResult<AskResult> {
+        if question.is_none() && self.is_unmade() {
+            return Err(OpFault::refused("nothing was said yet: ask something"));
+        }
         listener.begun(&self.found);
+        self.make(context)?;
         let mut thread = context.open(&self.found, OpenMode::Write)?;
-        self.ask_in(context, &mut thread, question, listener)
+        self.ask_in(context, &mut thread, question, listener).map_err(|fault| context.explained(fault))
     }
 
     /// The same in a thread that is open.
@@ -145,8 +167,8 @@ impl Conversation {
                 listener.kept();
             }
             None => {
-                listener.kept();
                 thread.check_question()?;
+                listener.kept();
             }
         }
         let budget = context.models().budget(thread, &self.model)?;
@@ -209,18 +231,17 @@ impl Conversation {
 /// Makes the session of a conversation.
 fn make(
     context: &OperationContext,
+    session: &SessionId,
     model: &ResolvedModel,
     beginning: Beginning,
-) -> OpResult<ResolvedAddress> {
-    let session = SessionId::new(uuid::Uuid::new_v4().to_string())?;
+) -> OpResult {
     let mut config = model.config();
     let named = config.model.as_deref().filter(|name| *name != SCRIPTED);
     config.meter = meter(context, None, named)?.name().to_owned();
     config.compression_threshold = Some(context.config.compression_threshold);
     let setup = Setup { system: beginning.system, ..Setup::default() };
     let setup = if beginning.tools { RecallTools::offered(setup) } else { setup };
-    create(context, &meta(context, &session, of_caller(context, config)), setup)?;
-    Ok(ResolvedAddress { session, thread: ThreadId::root(), seq: None })
+    create(context, &meta(context, session, of_caller(context, config)), setup)
 }
 
 /// Sessions that can be talked in, the last one that changed first: not ended, waiting in no queue, no task's.

@@ -2,6 +2,7 @@
 
 use crate::{OpResult, OperationContext};
 use komado_core::Seq;
+use komado_core::journal::{Close, Entry};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
 use komado_store::OpenMode;
@@ -68,6 +69,20 @@ pub fn name(found: &ResolvedAddress) -> String {
     }
 }
 
+/// The result or the reason with which a thread was closed, as a shell takes it for one word.
+pub(crate) fn closing_words(thread: &Thread<'_>) -> OpResult<Option<String>> {
+    let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
+    Ok(match closed.map(|record| record.entry) {
+        Some(Entry::Close(Close { result: Some(words), .. })) => Some(quoted(&words)),
+        _ => None,
+    })
+}
+
+/// A text as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// The command that goes back to entry `seq`.
 pub fn rewind_to(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado rewind {}@{seq}", name(found))
@@ -81,4 +96,12 @@ pub fn rewind_before(found: &ResolvedAddress, seq: Seq) -> String {
 /// The command that takes back the edit `seq`.
 pub fn revert(found: &ResolvedAddress, seq: Seq) -> String {
     format!("komado revert {}@{seq}", name(found))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_shell_takes_what_is_quoted_for_one_word() {
+        assert_eq!(super::quoted("it's 直った"), r"'it'\''s 直った'");
+    }
 }

@@ -12,7 +12,7 @@ use komado_provider::ResponseForm;
 /// Which model is asked; what is left out is the session's, then the settings'.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ModelArgs {
-    /// The provider: a known name, one from the settings, or `scripted` for the built-in model
+    /// The provider: a known name, one from the settings, an address, or `scripted` for the built-in model
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
     /// The model, as its provider spells it

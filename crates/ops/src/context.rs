@@ -520,9 +520,17 @@ impl OperationContext {
         }
         // Taken, so that it is said once, however many pass the failure on.
         match self.changing.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(found) if found.thread.is_root() => match self.engine.session(&found.session) {
+                Ok(Session { status, .. }) => {
+                    let (id, status) = (&found.session, status.name());
+                    let told =
+                        format!("session {id} is {status}; `komado session resume {id}` lets it go on");
+                    fault.reworded(told)
+                }
+                Err(_) => fault,
+            },
             Some(found) => {
-                let verb = if found.thread.is_root() { "session resume" } else { "thread resume" };
-                fault.and(format!("`komado {verb} {}` opens it again", crate::change::name(&found)))
+                fault.and(format!("`komado thread resume {}` opens it again", crate::change::name(&found)))
             }
             None => fault,
         }

@@ -199,6 +199,11 @@ impl OpFault {
         self.closed
     }
 
+    /// The same failure in other words.
+    pub(crate) fn reworded(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     /// The same, told of a part of what was sent.
     pub fn of(self, part: &str) -> Self {
         Self { message: format!("{part}: {}; nothing was appended", self.message), ..self }

@@ -86,7 +86,7 @@ fn look(
         found.extend(context.engine.recall(scope, &ask)?);
     }
     if scopes.len() > 1 {
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.sort_by(|a, b| a.is_beside().cmp(&b.is_beside()).then_with(|| b.score.total_cmp(&a.score)));
         found.truncate(search.most());
     }
     Ok(ResultPage::whole(found.into_iter().map(Recalled::from).collect()))
@@ -299,9 +299,15 @@ impl From<RecallHit> for Recalled {
 }
 
 impl Recalled {
+    /// True when it has no word of the query and was found for standing beside an entry that has.
+    pub fn is_beside(&self) -> bool {
+        self.marks.is_empty()
+    }
+
     /// A line for a model.
     pub(super) fn line(&self) -> String {
+        let beside = if self.is_beside() { ", beside a match" } else { "" };
         let hidden = if self.hidden { ", not in the view" } else { "" };
-        format!("{} ({}{hidden}): {}", self.address, self.role, self.snippet)
+        format!("{} ({}{beside}{hidden}): {}", self.address, self.role, self.snippet)
     }
 }

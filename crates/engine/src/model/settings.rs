@@ -112,7 +112,7 @@ impl fmt::Debug for ProviderSettings {
 /// What a command line or a request chooses; what it leaves open is the session's, then the settings'.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelChoice {
-    /// The provider: a known name, one from the settings, or [`SCRIPTED`].
+    /// The provider: a known name, one from the settings, an address, or [`SCRIPTED`].
     pub provider: Option<String>,
     /// The model, as its provider spells it.
     pub model: Option<String>,
@@ -173,9 +173,11 @@ impl ModelSettings {
         self.providers.get(provider)
     }
 
-    /// Whether anything is known of a provider: by its name, or because something is set for it.
+    /// Whether anything is known of a provider: by its name, because something is set for it, or because it is an address.
     pub fn is_known(&self, provider: &str) -> bool {
-        self.providers.contains_key(provider) || known_providers().any(|known| known == provider)
+        is_address(provider)
+            || self.providers.contains_key(provider)
+            || known_providers().any(|known| known == provider)
     }
 
     /// The known provider whose name is nearest.
@@ -195,6 +197,16 @@ impl ModelSettings {
             _ => None,
         }
     }
+}
+
+/// True for a provider that has no name: it is called by its address, and speaks as OpenAI's chat API does.
+pub fn is_address(provider: &str) -> bool {
+    provider.starts_with("http://") || provider.starts_with("https://")
+}
+
+/// The setting of a provider that would help, too; one that is called by its address has none.
+fn or_set(provider: &str, key: &str) -> String {
+    if is_address(provider) { String::new() } else { format!(", or set llm.{provider}.{key}") }
 }
 
 /// The providers that are known by name, the scripted model among them.
@@ -221,15 +233,16 @@ pub enum ModelError {
     )]
     NothingConfigured,
     /// A provider, and none of its models.
-    #[error("which model of {0}? give --model NAME, or set llm.{0}.model")]
+    #[error("which model of {}? give --model NAME{}", .0, or_set(.0, "model"))]
     NoModel(String),
     /// The same for the model that writes summaries.
-    #[error("which model of {0} writes summaries? set compaction.model, or llm.{0}.model")]
+    #[error("which model of {} writes summaries? set compaction.model{}", .0, or_set(.0, "model"))]
     NoSummaryModel(String),
     /// An unknown window.
     #[error(
-        "the window of model {model:?} is not known{}: give --window TOKENS, or set llm.{provider}.context_length",
-        .silent.as_ref().map(|why| format!(", and its server did not answer ({why})")).unwrap_or_default()
+        "the window of model {model:?} is not known{}: give --window TOKENS{}",
+        .silent.as_ref().map(|why| format!(", and its server did not answer ({why})")).unwrap_or_default(),
+        or_set(.provider, "context_length")
     )]
     UnknownWindow {
         /// The model.
@@ -241,7 +254,8 @@ pub enum ModelError {
     },
     /// An unknown provider without an address.
     #[error(
-        "nothing is known of provider {name:?}; {}known by name are {}; any other needs --base-url URL or llm.{name}.base_url",
+        "nothing is known of provider {name:?}; {}known by name are {}; any other is \
+         given by its address, such as http://127.0.0.1:8080, or needs llm.{name}.base_url",
         .near.as_ref().map(|near| format!("did you mean {near}? ")).unwrap_or_default(),
         known_providers().collect::<Vec<_>>().join(", ")
     )]

@@ -235,6 +235,8 @@ impl Search<'_> {
             let around = beside(shelf, &mut self.reader, &session, &hit, ask, &filter)?;
             results.push(found(&session, hit, score, snippet, around));
         }
+        // What has a word of the query stands before what was found for standing beside it.
+        results.sort_by_key(RecallHit::is_beside);
         Ok(results)
     }
 }

@@ -83,21 +83,21 @@ impl Render for OutputExcerpt {
     }
 }
 
-/// Prints results; over several sessions each says in which.
-pub(crate) fn print(paper: &mut CliOutput, found: &ResultPage<Recalled>, names_session: bool) -> OpResult {
+/// Prints results, each under an address that `log` takes.
+pub(crate) fn print(paper: &mut CliOutput, found: &ResultPage<Recalled>) -> OpResult {
     match paper.json {
         true => each(paper, &found.items),
-        false => found.items.iter().try_for_each(|one| tell(paper, one, names_session)),
+        false => found.items.iter().try_for_each(|one| tell(paper, one)),
     }
 }
 
-fn tell(paper: &mut CliOutput, found: &Recalled, names_session: bool) -> OpResult {
-    let full = &found.address;
-    let place = if names_session { full.as_str() } else { &full[found.session.len()..] };
+fn tell(paper: &mut CliOutput, found: &Recalled) -> OpResult {
+    let place = &found.address;
     let mut about = vec![found.role.to_owned()];
     about.extend(found.tools.iter().filter(|tool| !tool.is_empty()).cloned());
     about.push(found.timestamp.chars().take(16).collect::<String>().replace('T', " "));
     about.extend(found.in_output.then(|| "in the whole output".to_owned()));
+    about.extend(found.is_beside().then(|| "beside a match".to_owned()));
     about.extend(found.hidden.then(|| "not in the view".to_owned()));
     let heading = format!("{} {}", paper.ink(Style::Bold, place), paper.ink(Style::Dim, &about.join(" · ")));
     paper.line(heading)?;

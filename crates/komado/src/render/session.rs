@@ -18,7 +18,10 @@ impl Render for NewSession {
                 let window = count(u64::from(window), "token");
                 say(format!("window: {window}{from}, counted by {}", self.meter));
             }
-            None => say("window: not set; `komado new --window TOKENS` sets it"),
+            None => say(format!(
+                "window: not set; say --window TOKENS to the command that needs it, such as `komado fit {} --window 8000`",
+                self.session
+            )),
         }
         self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
         say(format!("next: komado append {} \"…\"", self.session));

@@ -4,7 +4,7 @@ use super::sessions::{at_home, dollars, rounded};
 use super::{Render, address, each};
 use crate::cli_output::{CliOutput, Style, count, number, say};
 use komado_core::Span;
-use komado_core::budget::BudgetRule;
+use komado_core::budget::{BudgetRule, BudgetVerdict};
 use komado_core::notation::tamed;
 use komado_engine::fit::Resliced;
 use komado_ops::OpResult;
@@ -38,7 +38,7 @@ impl Render for FittedWindow {
                 say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
             }
         }
-        paper.line(format!("{}: {}", self.verdict.rule.words(), self.verdict.numbers()))?;
+        paper.line(format!("{}: {}", verdict_words(&self.verdict), self.verdict.numbers()))?;
         self.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
         self.slices.iter().for_each(|cut| say(slices_line(cut)));
         for edit in &self.edits {
@@ -83,11 +83,24 @@ fn about(used: &ContextUse) -> Vec<String> {
         None if used.total_tokens > 0 => parts.push("price not known".to_owned()),
         None => {}
     }
-    if used.saved_tokens > 0 {
-        parts.push(format!("edits saved {} tokens", rounded(used.saved_tokens)));
+    let saved: u64 =
+        used.edits_in_force.iter().map(|edit| edit.tokens_before.saturating_sub(edit.tokens_after)).sum();
+    if saved > 0 {
+        parts.push(format!("edits save {} tokens", rounded(saved)));
     }
     lines.extend((!parts.is_empty()).then(|| format!("  {}", parts.join(" · "))));
     lines
+}
+
+/// What a verdict says of the window; of a mark, where it is.
+fn verdict_words(verdict: &BudgetVerdict) -> String {
+    match verdict.rule {
+        BudgetRule::SoftMark | BudgetRule::Threshold => {
+            let percent = 100.0 * verdict.act_at as f64 / verdict.window.max(1) as f64;
+            format!("over the mark at {percent:.0} % of the window")
+        }
+        rule => rule.words().to_owned(),
+    }
 }
 
 /// Slices that were cut anew, in one line.
@@ -167,7 +180,7 @@ pub(crate) fn short_gauge(tokens: u64, window: u64, cells: usize) -> String {
         bar.push(EIGHTHS[filled % 8]);
         bar.extend(std::iter::repeat_n(' ', cells - filled / 8 - 1));
     }
-    format!("▕{bar}▏ {:.0} %", (100.0 * share).ceil())
+    format!("▕{bar}▏ {:.0} %", 100.0 * share)
 }
 
 /// The bar: a run of cells for each part, then what is free.

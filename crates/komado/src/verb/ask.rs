@@ -357,6 +357,8 @@ pub(crate) struct StoppablePrinter<'a> {
     /// What went wrong with printing the whole of it.
     pub(crate) printed: OpResult,
     interrupt: &'a Interrupt,
+    /// From the question on, until it is known what Ctrl-C stops: one that comes before that waits, so that the question is kept.
+    starting: Option<InterruptGuard<'a>>,
     watch: Option<InterruptGuard<'a>>,
     /// Says where it is, as it begins.
     begun: Box<dyn Fn(&ResolvedAddress) + 'a>,
@@ -369,12 +371,13 @@ impl<'a> StoppablePrinter<'a> {
         interrupt: &'a Interrupt,
         begun: impl Fn(&ResolvedAddress) + 'a,
     ) -> Self {
-        Self { answer, printed: Ok(()), interrupt, watch: None, begun: Box::new(begun) }
+        Self { answer, printed: Ok(()), interrupt, starting: None, watch: None, begun: Box::new(begun) }
     }
 }
 
 impl AskListener for StoppablePrinter<'_> {
     fn begun(&mut self, found: &ResolvedAddress) {
+        self.starting = Some(self.interrupt.watch());
         (self.begun)(found);
         self.answer.begin(found);
     }
@@ -395,7 +398,7 @@ impl AskListener for StoppablePrinter<'_> {
     fn cancel(&mut self) -> Cancel {
         // The watch before it ends first: it would take this one along.
         self.watch = None;
-        let watch = self.interrupt.watch();
+        let watch = self.starting.take().unwrap_or_else(|| self.interrupt.watch());
         let cancel = watch.cancel();
         self.watch = Some(watch);
         cancel

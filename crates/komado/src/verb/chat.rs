@@ -16,11 +16,12 @@ use crate::render::sessions::at_home;
 use crate::render::window::short_gauge;
 use crate::signals::Interrupt;
 use input::{ChatInput, TypedLine};
+use komado_core::session::MetaConfig;
 use komado_core::suggest::nearest_name;
 use komado_core::{Address, Kind, Seq, SessionId};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
-use komado_engine::model::ModelChoice;
+use komado_engine::model::{ModelChoice, is_address};
 use komado_ops::address::{AtEntry, AtMoment, Target};
 use komado_ops::ask::{Beginning, Conversation};
 use komado_ops::choice::ModelArgs;
@@ -28,6 +29,7 @@ use komado_ops::edit::{Pin, Revert, Rewind, Unpin};
 use komado_ops::recall::RecallSearch;
 use komado_ops::window::{ReadContext, condense_now};
 use komado_ops::{FaultKind, OpFault, OpResult};
+use komado_provider::provider::shown;
 use komado_store::OpenMode;
 use std::ops::{Deref, DerefMut};
 
@@ -85,7 +87,7 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
             Ok(NextStep::Listen) => {}
             Ok(NextStep::Ask(question)) => {
                 asked += 1;
-                lost += u64::from(!ask(app, &talk, &interrupt, question)?);
+                lost += u64::from(!ask(app, &mut talk, &interrupt, question)?);
             }
             Ok(NextStep::End) => break,
             Err(fault) if fault.is_gone() => return Err(fault),
@@ -94,7 +96,9 @@ pub(crate) fn chat(app: &mut App, args: ChatArgs) -> OpResult {
         app.paper.flush()?;
     }
     input.keep();
-    say(format!("go on with: komado chat {}", talk.name()));
+    if !talk.is_unmade() {
+        say(format!("go on with: komado chat {}{}", talk.name(), talk.address_options()));
+    }
     if lost > 0 && !input.is_terminal() {
         let message = format!("{lost} of {} brought no answer", count(asked, "question"));
         return Err(OpFault::new(FaultKind::Failed, message));
@@ -129,6 +133,15 @@ impl Chat {
     /// Says where it is, and who is asked.
     fn greet(&self) {
         say(format!("{} · {}", self.name(), self.model));
+    }
+
+    /// What has to be said again of where the provider listens: a session knows the name of one that has a name, and nothing more.
+    fn address_options(&self) -> String {
+        let provider = &self.model.asking.provider.name;
+        match &self.choice.base_url {
+            Some(url) if !is_address(provider) => format!(" --provider {provider} --base-url {}", shown(url)),
+            _ => String::new(),
+        }
     }
 
     /// The same, and what was said last.
@@ -199,7 +212,7 @@ fn step(app: &mut App, talk: &mut Chat, line: &str) -> OpResult<NextStep> {
 /// Asks, and prints the answer; false when there was none. The conversation goes on all the same.
 fn ask(
     app: &mut App,
-    talk: &Conversation,
+    talk: &mut Conversation,
     interrupt: &Interrupt,
     question: Option<String>,
 ) -> OpResult<bool> {
@@ -224,6 +237,10 @@ fn ask(
 
 /// The prompt: how full the window is. Plain, and in colour.
 fn prompt(app: &App, talk: &Conversation) -> OpResult<(String, String)> {
+    if talk.is_unmade() {
+        let raw = short_gauge(0, 1, CELLS);
+        return Ok((format!("{raw} ❯ "), format!("{} ❯ ", app.paper.painted(Style::Green, &raw))));
+    }
     let thread = app.context.engine.open(&talk.found.session, &talk.found.thread, OpenMode::Read)?;
     let budget = app.models().budget(&thread, &talk.model)?;
     let tokens = thread.view().tokens();
@@ -318,14 +335,18 @@ impl SlashCommand {
                 talk.change(app, Some(Target::from(&address)))?;
             }
             "/model" => self.model(app, talk)?,
+            // What stands before the first word can be looked at, too.
+            _ if talk.is_unmade() => {
+                talk.make(&app.context)?;
+                return self.run(app, talk);
+            }
             "/condense" => {
                 let budget = |thread: &Thread<'_>| Ok(app.models().budget(thread, &talk.model)?);
                 let written = condense_now(&app.context, &talk.found, budget, &talk.choice)?;
                 written.fitted.text(&mut app.paper)?;
             }
             "/context" => {
-                let window =
-                    u32::try_from(app.models().of(&talk.found.session).our_window(&talk.model)?).ok();
+                let window = u32::try_from(talk.model.window.tokens).ok();
                 app.show(ReadContext { at: moment(talk), window })?;
             }
             "/show" => {
@@ -400,11 +421,16 @@ impl SlashCommand {
 
     fn model(&self, app: &App, talk: &mut Chat) -> OpResult {
         if !self.rest.is_empty() {
-            let own = app.context.session(&talk.found.session)?.meta.config;
+            let own = match talk.is_unmade() {
+                true => MetaConfig::default(),
+                false => app.context.session(&talk.found.session)?.meta.config,
+            };
             // A window that was given was given for the model before.
             let choice = ModelChoice { model: Some(self.rest.clone()), window: None, ..talk.choice.clone() };
             let provider = talk.choice.provider.clone();
-            let provider = provider.or_else(|| Some(talk.model.asking.provider.name.clone()));
+            // A key from the environment goes to a chosen address only when the provider was chosen, too.
+            let is_at_home = talk.choice.base_url.is_none();
+            let provider = provider.or_else(|| is_at_home.then(|| talk.model.asking.provider.name.clone()));
             let choice = ModelChoice { provider, ..choice };
             talk.model = app.models().of(&talk.found.session).resolve(&own, &choice)?;
             talk.choice = choice;

@@ -175,7 +175,9 @@ impl Demo<'_, '_> {
         agent.chat.fit()?;
         let (few, before) = ((args.turns / 20).max(1), agent.chat.tokens());
         let mut child = DemoAgent::new(agent.chat.child("Which files are the longest?")?);
-        child.turns(model, 0..few)?;
+        // Turns that the session itself does not play.
+        let first = args.turns.next_multiple_of(5);
+        child.turns(model, first..first + few)?;
         child.read_back()?;
         let shares = child.chat.thread().shares(args.window.into())?;
         let (own, said) = (number(shares.map_or(0, |shares| shares.own)), number(child.chat.cost()?.said));

@@ -229,6 +229,7 @@ fn greet(app: &mut App, server: &ScriptedServer, args: &ModelServerArgs) -> OpRe
     }
     app.paper.line("export OPENAI_API_KEY=none ANTHROPIC_API_KEY=none")?;
     app.paper.line("")?;
+    app.paper.line(format!("the gateway in front of it: komado serve --upstream {url}"))?;
     app.paper.line("Ctrl-C stops it. Requests:")?;
     app.paper.flush()
 }

@@ -258,7 +258,7 @@ pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
         Some(address) => in_session(app, address.parse().map_err(OpFault::input)?, search),
         None => {
             let found = app.run(Recall { search, user: args.user, ..Recall::default() })?;
-            print(app, &found, is_wide, mode == RecallMode::Ranked)?;
+            print(app, &found, mode == RecallMode::Ranked)?;
             if !app.paper.json {
                 say(format!("searched {}", count(app.progress.searched(), "session")));
             }
@@ -271,11 +271,11 @@ pub(crate) fn recall(app: &mut App, mut args: RecallArgs) -> OpResult {
 pub(super) fn in_session(app: &mut App, at: AtMoment, search: RecallSearch) -> OpResult {
     let is_ranked = search.mode.is_none_or(|mode| mode == RecallMode::Ranked);
     let found = app.run(RecallSession { at, search })?;
-    print(app, &found, false, is_ranked)
+    print(app, &found, is_ranked)
 }
 
-fn print(app: &mut App, found: &ResultPage<Recalled>, is_wide: bool, is_ranked: bool) -> OpResult {
-    render::journal::print(&mut app.paper, found, is_wide)?;
+fn print(app: &mut App, found: &ResultPage<Recalled>, is_ranked: bool) -> OpResult {
+    render::journal::print(&mut app.paper, found)?;
     app.paper.finish()?;
     match found.items.first() {
         _ if app.paper.json => {}

@@ -14,7 +14,7 @@ use crate::server::traces::Traces;
 use crate::server::{self, ServerState};
 use komado_config::OnFault;
 use komado_core::Meter;
-use komado_engine::model::KeySource;
+use komado_engine::model::{KeySource, is_address};
 use komado_ops::{FaultKind, OpFault, OpResult};
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
@@ -32,8 +32,9 @@ pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 picks a free one; other machines are served only with keys
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// The provider to ask when neither the path nor the model names one
-    #[arg(long, value_name = "NAME")]
+    /// The provider to ask when neither the path nor the model names one: a known name, one from the settings, or the URL of a
+    /// server that speaks OpenAI's API
+    #[arg(long, value_name = "NAME|URL")]
     upstream: Option<String>,
     /// When Komado itself fails: `pass` the request on unchanged, or `stop` it
     #[arg(long, value_name = "WHAT", value_parser = on_fault)]
@@ -126,6 +127,7 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> OpResult {
             true => {
                 format!("in front of {name}: the built-in scripted model, which only repeats what it hears")
             }
+            false if is_address(name) => format!("in front of {place} ({spoken}), {key}"),
             false => format!("in front of {name}: {place} ({spoken}), {key}"),
         };
         app.paper.line(line)?;

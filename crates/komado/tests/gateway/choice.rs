@@ -187,3 +187,21 @@ fn tokens_are_counted_by_the_provider_where_it_can_and_by_us_where_not() {
     let bad = gateway.ask("POST /v1/messages/count_tokens", &[], b"{\"messages\":3}");
     assert_eq!((bad.status(), bad.json()["type"].as_str()), (400, Some("error")));
 }
+
+#[test]
+fn the_gateway_stands_in_front_of_any_address() {
+    let fake = Fake::saying("はい");
+    let gateway = Gateway::start(Place::new(), &["--upstream", &fake.url]);
+    assert_eq!(gateway.ready["upstreams"][0]["url"], fake.url.as_str(), "{}", gateway.ready);
+    assert_eq!(ask(&gateway, "/v1/chat/completions", "any"), "はい");
+    let body = br#"{"model":"any","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}"#;
+    let answer = gateway.ask("POST /v1/messages", &[("x-api-key", "sk-of-the-client-itself")], body);
+    assert_eq!(answer.json()["content"][0]["text"], "はい", "{}", answer.text());
+    // What the session was asked through it is asked there again, without a gateway.
+    let session = answer.header("x-komado-session").to_owned();
+    let said = gateway.place.run(&["ask", &session, "and then?", "--window", "9000"]);
+    assert_eq!((said.code, said.out.as_str()), (0, "はい\n"), "{}", said.err);
+    let said = Place::new().run(&["serve", "--upstream", "nosuch", "--listen", "127.0.0.1:0"]);
+    assert!(said.code == 2 && said.err.contains("given by its address"), "{}", said.err);
+    assert!(!said.err.contains("--base-url"), "serve has no such option: {}", said.err);
+}

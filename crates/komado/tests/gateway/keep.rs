@@ -60,3 +60,26 @@ fn what_is_over_budget_leaves_with_edits_and_the_client_hears_only_the_answer() 
     assert!(sent * 2 < whole, "{sent} of {whole}");
     assert!(gateway.get("/metrics").text().contains("komado_edits_total"));
 }
+
+#[test]
+fn the_doctor_finds_nothing_in_what_was_imported_and_a_copy_takes_no_conversation_over() {
+    let fake = Fake::saying("はい");
+    let gateway = Gateway::before(&fake, "openai", &["--set", "llm.test.context_length=100000"]);
+    let mut talk = vec![said("user", "小窓を開けて")];
+    let session = ask(&gateway, &talk, &[]).header("x-komado-session").to_owned();
+    gateway.place.ok(&["export", &session, "-o", "talk.jsonl"]);
+    gateway.place.ok(&["import", "talk.jsonl", "--as", "copy"]);
+    let doctor = gateway.place.run(&["admin", "doctor"]);
+    assert!(doctor.code == 0 && !doctor.err.contains("copy"), "{}", doctor.err);
+    talk.extend([said("assistant", "はい"), said("user", "閉めて")]);
+    assert_eq!(ask(&gateway, &talk, &[]).header("x-komado-session"), session);
+    // Where the original is not, the conversation goes on in what was brought.
+    let there = Gateway::before(&fake, "openai", &["--set", "llm.test.context_length=100000"]);
+    let export = std::fs::read(gateway.place.path().join("talk.jsonl")).unwrap();
+    std::fs::write(there.place.path().join("talk.jsonl"), export).unwrap();
+    there.place.ok(&["import", "talk.jsonl"]);
+    let doctor = there.place.run(&["admin", "doctor"]);
+    assert!(doctor.code == 0 && !doctor.err.contains("lacked"), "{}", doctor.err);
+    let answer = ask(&there, &talk, &[]);
+    assert_eq!((answer.header("x-komado-placed"), answer.header("x-komado-session")), ("extends", &*session));
+}

@@ -118,7 +118,8 @@ impl RunPlaybook {
         let named = given.folder(context, before.as_ref())?.map(in_folder).transpose()?;
         let choice = ModelChoice { scripted_window: Some(SCRIPTED_TOOL_WINDOW), ..self.model.into() };
         let is_new = at.is_none();
-        let talk = Conversation::open(context, at, choice, Beginning::default())?;
+        let mut talk = Conversation::open(context, at, choice, Beginning::default())?;
+        talk.make(context)?;
         follower.begun(&talk.found, is_new);
         let (folder, mut tools) = match named {
             Some(named) => named,

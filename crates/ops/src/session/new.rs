@@ -6,6 +6,8 @@ use komado_core::journal::{Ratio, Setup};
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::lesson::WindowSource;
+use komado_engine::model::is_address;
+use komado_provider::provider::shown;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,6 +185,14 @@ impl New {
     fn meta(self, context: &OperationContext, id: &SessionId) -> OpResult<Meta> {
         let models = &context.config.models;
         let provider = self.provider.unwrap_or_else(|| models.provider.clone());
+        // A request of another interface must not say where questions go.
+        if is_address(&provider) && provider != models.provider {
+            return Err(OpFault::usage(format!(
+                "the provider of a new session is a name, not {}; set llm.NAME.base_url and say NAME here, or choose the \
+                 address where the model is asked: komado ask --base-url URL",
+                shown(&provider)
+            )));
+        }
         let of = models.of(&provider);
         let model = self.model.or_else(|| of.and_then(|of| of.model.clone()));
         let known = of.filter(|of| of.model == model).and_then(|of| of.context_length);

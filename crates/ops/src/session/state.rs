@@ -2,6 +2,7 @@
 
 use super::by_people;
 use crate::address::AtSession;
+use crate::change::closing_words;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
 use komado_agent::handler::{TaskMark, kept};
 use komado_core::session::{Session, State};
@@ -37,7 +38,6 @@ pub struct StateChange {
 pub(super) fn enter(
     context: &OperationContext,
     at: &AtSession,
-    undo: &str,
     op: impl FnOnce(&Engine, &SessionId) -> Result<Session>,
 ) -> OpResult<StateChange> {
     let found = context.find(at)?;
@@ -45,6 +45,7 @@ pub(super) fn enter(
         return Err(OpFault::usage(format!("name a session, without thread or moment: {}", found.session)));
     }
     let id = found.session;
+    let undo = back_to(context, &context.session(&id)?)?;
     let before = open_children(context, &id)?;
     let session = op(&context.engine, &id)?;
     let after = open_children(context, &id)?;
@@ -57,10 +58,27 @@ pub(super) fn enter(
         completed_at: session.completed_at,
         error_message: session.error_message,
         folder: context.folder(&id),
-        undo: format!("komado session {undo} {id}"),
+        undo,
         undo_aborted: aborted.iter().map(again).collect(),
         aborted,
     })
+}
+
+/// The command that makes of a session what it is now, with the same result or reason.
+fn back_to(context: &OperationContext, session: &Session) -> OpResult<String> {
+    let verb = match session.status {
+        State::Completed => "complete",
+        State::Failed => "fail",
+        State::Stopped => "stop",
+        State::Paused => "pause",
+        State::Queued | State::Running => return Ok(format!("komado session resume {}", session.meta.uuid)),
+    };
+    let id = SessionId::new(session.meta.uuid.as_str())?;
+    let root = context.engine.open(&id, &ThreadId::root(), OpenMode::Read)?;
+    // A session fails for a reason.
+    let usual = (session.status == State::Failed).then(|| "unknown".to_owned());
+    let words = closing_words(&root)?.or(usual).map_or(String::new(), |words| format!(" {words}"));
+    Ok(format!("komado session {verb} {id}{words}"))
 }
 
 /// The child threads that have not ended, those further up first.
@@ -96,7 +114,7 @@ macro_rules! ending {
 
             fn run(self, context: &OperationContext) -> OpResult<StateChange> {
                 let end: fn(&Engine, &SessionId, $words) -> Result<Session> = $end;
-                enter(context, &self.at, "resume", |engine, id| end(engine, id, self.$why))
+                enter(context, &self.at, |engine, id| end(engine, id, self.$why))
             }
         }
     };
@@ -147,7 +165,7 @@ impl Operation for ResumeSession {
 
     fn run(self, context: &OperationContext) -> OpResult<StateChange> {
         check_by_hand(context, &context.find(&self.at)?.session)?;
-        enter(context, &self.at, "pause", |engine, id| engine.resume(id))
+        enter(context, &self.at, |engine, id| engine.resume(id))
     }
 }
 

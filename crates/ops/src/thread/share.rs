@@ -5,7 +5,7 @@ use crate::address::AtThread;
 use crate::window::window;
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, change};
 use komado_core::Seq;
-use komado_core::journal::{Close, Entry, Ratio};
+use komado_core::journal::Ratio;
 use komado_core::thread::ThreadStatus;
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::share::ThreadPortion;
@@ -139,17 +139,8 @@ fn undo(context: &OperationContext, found: &ResolvedAddress) -> OpResult<String>
         ThreadStatus::Aborted => ("abort", ""),
         ThreadStatus::Active | ThreadStatus::Paused => ("pause", ""),
     };
-    let closed = thread.view().closed().map(|seq| thread.record(seq)).transpose()?;
-    let words = match closed.map(|record| record.entry) {
-        Some(Entry::Close(Close { result: Some(words), .. })) => format!(" {}", quoted(&words)),
-        _ => String::new(),
-    };
+    let words = change::closing_words(&thread)?.map_or(String::new(), |words| format!(" {words}"));
     Ok(format!("komado thread {verb} {}{words}{more}", change::name(found)))
-}
-
-/// A text as a shell takes it for one word.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Change how the window is shared among threads, for a child thread and those below it.
@@ -242,13 +233,4 @@ impl Operation for BalanceThread {
 fn current(context: &OperationContext, found: &ResolvedAddress) -> OpResult<Option<Ratio>> {
     let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
     Ok(thread.share()?.and_then(|share| share.slices.last().map(|slice| slice.ratio)))
-}
-
-#[cfg(test)]
-mod tests {
-
-    #[test]
-    fn a_shell_takes_what_is_quoted_for_one_word() {
-        assert_eq!(super::quoted("it's 直った"), r"'it'\''s 直った'");
-    }
 }

@@ -330,7 +330,7 @@ impl RunThread {
         let mut child = parent.spawn(&spawn).map_err(refused)?;
         context.settle(&mut parent);
         let here = ResolvedAddress { thread: child.header().thread.clone(), ..found };
-        let conversation = Conversation { found: here, choice, model };
+        let conversation = Conversation { found: here, choice, model, unmade: None };
         listener.begun(&conversation.found);
         let answered = conversation.ask_in(context, &mut child, Some(self.task), listener);
         let answered = match answered.and_then(whole) {
@@ -382,7 +382,7 @@ fn finish(
     if !summaries.has_writer() {
         return Ok(child.end(parent, finish(ChronicleBy::Digest))?);
     }
-    let Conversation { found, choice, model } = conversation;
+    let Conversation { found, choice, model, .. } = conversation;
     let (models, cancel) = (context.models(), listener.cancel());
     let mut writer = models.summariser(&found.session, child.meter(), choice, Some(model), &cancel)?;
     let telling = ChronicleBy::By { by: writer.by(), settings: summaries.settings.clone() };

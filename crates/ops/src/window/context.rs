@@ -215,7 +215,7 @@ impl ContextUse {
             let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
             let (before, after) = (grouped(edit.tokens_before), grouped(edit.tokens_after));
             let why = BudgetRule::named(&edit.rule)
-                .map_or_else(|| edit.rule.clone(), |rule| rule.words().to_owned());
+                .map_or_else(|| edit.rule.clone(), |rule| rule_words(rule).to_owned());
             lines.push(format!("  @{} {} {span}: {before} → {after} tokens ({why})", edit.seq, edit.op));
         }
         if !self.pins.is_empty() {
@@ -237,6 +237,14 @@ impl ContextUse {
 pub fn learned_line(learned: &LearnedWindow) -> String {
     let request = learned.request.as_deref().map(|at| format!(", {at}")).unwrap_or_default();
     format!("window learned: {} of the model's tokens ({}{request})", grouped(learned.tokens), learned.why())
+}
+
+/// Why an edit was made, in words.
+fn rule_words(rule: BudgetRule) -> &'static str {
+    match rule {
+        BudgetRule::SoftMark | BudgetRule::Threshold => "over the mark",
+        rule => rule.words(),
+    }
 }
 
 fn edits(thread: &Thread<'_>, view: &View) -> OpResult<Vec<EditInForce>> {

@@ -200,10 +200,21 @@ impl FileStore {
     fn check_spots(&self, id: &SessionId) -> Result<()> {
         let alias = self.with_tasks(|tasks| tasks.get(id))?.and_then(|row| row.meta.config.alias);
         let spots = self.spots_of(id, alias.as_deref())?;
-        let count = self.with_tasks(|tasks| tasks.note_spots(&spots))? as u64;
+        let count = self.with_tasks(|tasks| {
+            let mut own = Vec::new();
+            for spot in spots {
+                // A copy of a session does not take the place of its original.
+                if tasks.spots(&spot.name)?.iter().all(|known| known.session == *id) {
+                    own.push(spot);
+                }
+            }
+            tasks.note_spots(&own)
+        })?;
         if count > 0 {
-            self.opener
-                .note(format!("session {id}: the table of places lacked {count} that its journals name"));
+            let requests = komado_core::amount::count(count as u64, "request");
+            self.opener.note(format!(
+                "session {id}: the index by which the gateway finds a conversation again lacked {requests}; they are in it now"
+            ));
         }
         Ok(())
     }

@@ -194,7 +194,8 @@ pub(crate) enum ProvidersFound {
 
 /// With no provider the server does not start: words that follow a script must not be taken for a model's.
 const NO_PROVIDER: &str = "no model provider is set up, no key of one is in the environment, and none runs on this machine: \
-     give --upstream NAME (a known one such as openai, anthropic or ollama gets its clients' own keys), or set llm.provider, or \
+     give --upstream NAME or --upstream URL (it gets its clients' own keys; known names are openai, anthropic, ollama and \
+     others), or set llm.provider, or \
      set OPENAI_API_KEY or ANTHROPIC_API_KEY; --upstream scripted serves the built-in scripted model, which only follows a script";
 
 /// Which provider is asked, and for what.
