@@ -72,7 +72,7 @@ pub enum EntryRefusal {
     )]
     NotSpawned,
     /// Not an entry of this thread's present.
-    #[error("entry @{seq} does not serve here: {why}")]
+    #[error("entry @{seq} cannot be used here: {why}")]
     NoEntry {
         /// What was named.
         seq: Seq,

@@ -94,13 +94,13 @@ const REFUSED: [(&str, &str, &str, &str); 45] = [
         SPAWNED,
         r#"rewind 0"#,
         "NoEntry",
-        "@0 does not serve here: the thread began after that; name a later entry",
+        "@0 cannot be used here: the thread began after that; name a later entry",
     ),
     (
         STORY,
         r#"rewind 99"#,
         "NoEntry",
-        "@99 does not serve here: the thread is not that long; name an earlier",
+        "@99 cannot be used here: the thread is not that long; name an earlier",
     ),
     (STORY, r#"revert 99"#, "NoEntry", "it is not on the present path; rewind to where it is"),
     (

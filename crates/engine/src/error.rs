@@ -49,11 +49,11 @@ pub enum Error {
         last: Seq,
     },
     /// A result that names no call and fits none.
-    #[error("a tool's result names no call, and {0}; give it a tool_call_id")]
+    #[error("a tool's result names no call, and {0}; name it: --call ID, or tool_call_id in a message")]
     NoCallFits(String),
     /// An edit that makes the view no smaller.
     #[error(
-        "this {edit} would free nothing: the view has {before} tokens and would have {after}; show less, or hide more"
+        "this {edit} would free nothing: the view has {before} tokens and would have {after}; write a shorter text, or name more entries"
     )]
     NoGain {
         /// The kind of edit.

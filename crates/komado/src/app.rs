@@ -137,10 +137,11 @@ impl App {
 
     /// Prints a result.
     pub(crate) fn print(&mut self, output: &impl Render) -> OpResult {
-        match self.paper.json {
-            true => output.json(&mut self.paper),
-            false => output.text(&mut self.paper),
+        if self.paper.json {
+            return output.json(&mut self.paper);
         }
+        self.paper.short = self.context.short_of_changed()?;
+        output.text(&mut self.paper)
     }
 
     /// Tells what the store had to put right on the way.

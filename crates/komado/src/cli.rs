@@ -17,7 +17,8 @@ use std::ffi::OsString;
 
 /// Keeps an LLM agent's conversation inside its window, on disk, and never loses a word.
 ///
-/// A session is a folder of files you can read. Addresses: SESSION, SESSION/THREAD, SESSION@SEQ; unique prefixes do.
+/// A session is a folder of files you can read. Addresses: SESSION, SESSION/THREAD, SESSION@SEQ; the beginning of an
+/// id is enough where no other id begins so.
 #[derive(Parser, Debug)]
 #[command(name = "komado", version, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -30,6 +30,8 @@ pub(crate) struct CliOutput {
     pub(crate) json: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
+    /// A session's id, and the shortest beginning by which it is found: what advice calls it.
+    pub(crate) short: Option<(String, String)>,
     colour: bool,
     terminal: bool,
     /// Behind the writer, so that its input is closed before it is waited for.
@@ -72,6 +74,7 @@ impl CliOutput {
             width: width(),
             out: BufWriter::new(Box::new(stdout)),
             json,
+            short: None,
             colour,
             terminal,
             pager: PagerUse::Off,
@@ -146,6 +149,19 @@ impl CliOutput {
     /// For lines of JSON, CSV or HTML: as they are, but on a terminal without anything that it would act on.
     pub(crate) fn safe(&mut self) -> TerminalSafe<'_> {
         TerminalSafe { is_on: self.terminal, out: &mut self.out, held: Vec::new() }
+    }
+
+    /// Says something to the person, beside the data and after it: advice behind a change stands behind the change also where both
+    /// go to one file.
+    pub(crate) fn say(&mut self, text: impl AsRef<str>) {
+        // A reader that went away is noticed at the end.
+        let _ = self.out.flush();
+        let text = text.as_ref();
+        let text = match &self.short {
+            Some((id, short)) => text.replace(id.as_str(), short),
+            None => text.to_owned(),
+        };
+        let _ = writeln!(io::stderr(), "{}", self.printed(&text));
     }
 
     /// Gives what was printed to the reader now.
@@ -419,7 +435,15 @@ mod tests {
     impl Page {
         fn paper(&self) -> CliOutput {
             let out = BufWriter::new(Box::new(self.clone()) as CliWriter);
-            CliOutput { out, json: true, width: 100, colour: false, terminal: false, pager: PagerUse::Off }
+            CliOutput {
+                out,
+                json: true,
+                width: 100,
+                short: None,
+                colour: false,
+                terminal: false,
+                pager: PagerUse::Off,
+            }
         }
 
         fn text(&self) -> String {

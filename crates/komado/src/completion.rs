@@ -39,7 +39,7 @@ fn arg(arg: Arg) -> Arg {
     let named = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
     let offers: fn(&OsStr) -> Vec<CompletionCandidate> = match (arg.get_id().as_str(), named.as_deref()) {
         ("model", _) | (_, Some("MODEL" | "NAME|ABOUT")) => models,
-        ("provider", _) => providers,
+        ("provider" | "upstream", _) => providers,
         ("set", _) => assignments,
         ("prefix", Some("PREFIX")) => settings,
         (_, Some("SESSION" | "ADDRESS" | "SESSION@SEQ" | "BEFORE" | "AFTER" | "FROM")) => sessions,
@@ -123,10 +123,17 @@ fn assignments(typed: &OsStr) -> Vec<CompletionCandidate> {
     beginning(typed, keys().map(|(key, about)| (format!("{key}="), about)))
 }
 
-/// Those that can be written as they stand: `llm.<provider>.model` cannot.
+/// Those that can be written as they stand; `llm.<provider>.model` is one for each known provider.
 fn keys() -> impl Iterator<Item = (String, &'static str)> {
-    let whole = SETTINGS.iter().filter(|setting| !setting.path.contains('<'));
-    whole.map(|setting| (setting.path.to_owned(), setting.about))
+    const PROVIDER: &str = "<provider>";
+    SETTINGS.iter().flat_map(|setting| {
+        let names: Vec<String> = match setting.path.split_once(PROVIDER) {
+            Some(_) => ROWS.iter().map(|row| setting.path.replace(PROVIDER, row.name)).collect(),
+            None if setting.path.contains('<') => Vec::new(),
+            None => vec![setting.path.to_owned()],
+        };
+        names.into_iter().map(|name| (name, setting.about))
+    })
 }
 
 fn beginning<'a>(typed: &OsStr, all: impl Iterator<Item = (String, &'a str)>) -> Vec<CompletionCandidate> {

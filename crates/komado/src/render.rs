@@ -64,9 +64,9 @@ fn or_dash<T: ToString>(text: Option<T>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| text.to_string())
 }
 
-/// A time, to the second.
-fn seconds(at: &str) -> String {
-    at.chars().take(19).collect()
+/// A time where the reader is, to the minute: `2026-11-16 13:36`.
+pub(crate) fn local(at: &str) -> String {
+    transcript::LocalTimes::default().tell(at, "%Y-%m-%d %H:%M").1
 }
 
 /// How long something took: `340 ms`, `1.2 s`, `3 min`.

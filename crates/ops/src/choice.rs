@@ -27,7 +27,7 @@ pub struct ModelArgs {
     /// The longest answer, in tokens
     #[arg(long, value_name = "TOKENS", value_parser = tokens::<u32>(1))]
     pub max_tokens: Option<u32>,
-    /// Print the answer at once instead of as it arrives
+    /// Print the answer only when it is complete
     #[arg(long)]
     pub no_stream: bool,
 }
@@ -51,7 +51,7 @@ pub fn tokens<T: TryFrom<u64>>(
     least: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     move |text| match amount::tokens(text) {
-        Some(n) if n < least => Err(format!("at least {} are needed", grouped(least))),
+        Some(n) if n < least => Err(format!("{n} is too few: the least is {}", grouped(least))),
         Some(n) => T::try_from(n).map_err(|_| "that is more than any window holds".to_owned()),
         None => Err(format!("write a number of tokens, such as {TOKEN_FORMS}")),
     }
@@ -65,7 +65,7 @@ pub fn time<T: TryFrom<u64>>(
     move |text| {
         let units = format!("{unit:?}s").to_lowercase();
         match amount::time(text, unit) {
-            Some(n) if n < least => Err(format!("at least {least} {units} are needed")),
+            Some(n) if n < least => Err(format!("{n} is too few: the least is {least} {units}")),
             Some(n) => T::try_from(n).map_err(|_| format!("that is too many {units}")),
             None => Err(format!("write whole {units}, such as {}", unit.forms())),
         }

@@ -45,7 +45,7 @@ pub(crate) fn until(text: &str, now: &str) -> OpResult<String> {
 /// A time as entries write it; of a whole day the moment `into` it.
 fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<String> {
     let wrong = || {
-        let forms = "2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago";
+        let forms = "2024-01-15, 2024-01-15T10:30:00Z, today, yesterday, or 3h, 2d, 1w ago";
         OpFault::usage(format!("{name} {text:?} is not a time; write {forms}"))
     };
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -54,6 +54,13 @@ fn time(name: &str, text: &str, now: &str, into: SignedDuration) -> OpResult<Str
     if let Ok(date) = text.parse::<Date>() {
         let day = date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp();
         return Ok(stamp(day.checked_add(into).map_err(|_| wrong())?));
+    }
+    if let Some(days) = ["today", "yesterday"].iter().position(|day| *day == text) {
+        let now: Timestamp = now.parse().map_err(|_| wrong())?;
+        let day =
+            now.to_zoned(TimeZone::UTC).date().to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp();
+        let back = SignedDuration::from_hours(24 * days as i64);
+        return Ok(stamp(day.checked_sub(back).and_then(|day| day.checked_add(into)).map_err(|_| wrong())?));
     }
     let unit = match text.chars().last() {
         Some('s') => 1,
@@ -93,7 +100,7 @@ mod tests {
         assert_eq!(after("2024-01-15T12:00:00+09:00"), "2024-01-15T03:00:00.000000Z");
         assert_eq!(after("2h"), "2024-01-31T22:00:00.000000Z");
         assert!(after("2h") < after("1m") && after("1m") < after("59s"));
-        for wrong in ["", "yesterday", "3x", "-1d", "99999999999999999d", "窓", "日"] {
+        for wrong in ["", "tomorrow", "3x", "-1d", "99999999999999999d", "窓", "日"] {
             assert!(until(wrong, now).is_err(), "{wrong}");
         }
     }

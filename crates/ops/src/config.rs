@@ -1,6 +1,6 @@
 //! Each setting, its value, and where that came from.
 
-use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel};
+use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel};
 use komado_config::origin::SettingRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,11 +45,16 @@ impl Operation for ShowConfig {
         }
         let config = &context.config;
         let prefix = self.prefix.unwrap_or_default();
-        let items = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix));
+        let items: Vec<_> = config.rows().into_iter().filter(|row| row.key.starts_with(&prefix)).collect();
+        if items.is_empty() {
+            return Err(OpFault::not_found(format!(
+                "no setting begins with {prefix:?}; `komado admin config` lists those in force, and with --reference all there are"
+            )));
+        }
         Ok(ShownSettings {
             file: config.file.as_ref().map(|path| path.display().to_string()),
             left_out: config.unconsented.as_ref().map(ToString::to_string),
-            items: items.collect(),
+            items,
             reference: None,
         })
     }

@@ -509,6 +509,11 @@ impl OperationContext {
         }
     }
 
+    /// The thread that was opened last to be changed.
+    pub(crate) fn changed(&self) -> Option<ResolvedAddress> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What went wrong; where it is that a thread was closed, with the command that opens it again; where a session is not
     /// there, with the place that was searched.
     pub fn explained(&self, fault: OpFault) -> OpFault {

@@ -8,6 +8,7 @@ use crate::{
 };
 use komado_core::{Role, Seq, SessionId};
 use komado_engine::recall::{RecallHit, RecallMode, RecallQuery, RecallScope};
+use komado_store::OpenMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -38,7 +39,7 @@ pub struct RecallSearch {
     /// Only calls and results about this file or folder
     #[arg(long)]
     pub file: Option<String>,
-    /// Only what was said then or later: 2024-01-15, 2024-01-15T10:30:00Z, or 3h, 2d, 1w ago
+    /// Only what was said then or later: 2024-01-15, 2024-01-15T10:30:00Z, yesterday, or 3h, 2d, 1w ago
     #[arg(long, value_name = "TIME")]
     #[schemars(example = &"2d")]
     pub since: Option<String>,
@@ -219,6 +220,10 @@ impl Operation for RecallSession {
 pub(super) fn scope(context: &OperationContext, at: &AtMoment) -> OpResult<RecallScope> {
     let found = context.find(at)?;
     let names_thread = at.thread.is_some() || at.session.as_deref().is_some_and(|text| text.contains('/'));
+    if let Some(seq) = found.seq {
+        // A moment that is not there is an error, not a search in what came before it.
+        context.engine.open(&found.session, &found.thread, OpenMode::Read)?.view_at(seq)?;
+    }
     Ok(match (names_thread, found.seq) {
         (false, None) => RecallScope::Session(found.session),
         (_, upto) => RecallScope::Thread { session: found.session, thread: found.thread, upto },

@@ -66,7 +66,7 @@ impl Operation for RemoveSession {
 /// Remove sessions that ended long ago, and outputs that no entry names; this cannot be undone.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, JsonSchema)]
 pub struct Cleanup {
-    /// Sessions that ended before so many days, such as 30d; context_storage.cleanup_days when left out
+    /// Remove sessions that ended longer ago than this, such as 30d; context_storage.cleanup_days when left out
     #[arg(long, value_name = "DAYS", value_parser = time::<u32>(TimeUnit::Day, 0))]
     pub days: Option<u32>,
     /// Only say what would be removed

@@ -85,7 +85,7 @@ fn text_of(error: &komado_engine::Error) -> String {
         ),
         ModelError::UnknownProvider { name, near } => {
             let near = near.as_ref().map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-            format!("nothing is known of provider {name:?}; {near}use Model::at(url, model) for any other")
+            format!("unknown provider {name:?}; {near}use Model::at(url, model) for any other")
         }
         other => other.to_string(),
     }

@@ -1,6 +1,7 @@
 //! From entries to lines.
 
-use super::line::{NotationLine, TokenPlace, is_bare, is_wild};
+use super::line::{NotationLine, TokenPlace, grouped, is_bare, is_wild};
+use crate::budget::BudgetRule;
 use crate::journal::{
     Anchor, Cause, Chronicle, Edit, ElementGroup, Entry, Record, Reply, Sent, Setup, Share, Slice,
     TranscriptMark, Usage,
@@ -14,12 +15,15 @@ const AFTER_TOOL: [&str; 4] = ["error", "interrupted", "image", "opaque"];
 /// Words that may follow a message's parts.
 const AFTER_PARTS: [&str; 2] = ["extra", "reply"];
 
+/// How replies usually end; a person need not be told.
+const USUAL: [&str; 6] = ["stop", "tool_calls", "end_turn", "tool_use", "completed", "stop_sequence"];
+
 /// Everything an entry holds.
 pub(super) fn record(record: &Record) -> NotationLine<'_> {
     everything(record).without(TokenPlace::Plain)
 }
 
-/// What a person looks for in an entry: without digests and without ids that only programs compare.
+/// What a person looks for in an entry: without digests, ids that only programs compare, and the numbers of requests and edits.
 pub(super) fn plain(record: &Record) -> NotationLine<'_> {
     everything(record).without(TokenPlace::Detail)
 }
@@ -42,9 +46,9 @@ fn entry<'a>(record: &'a Record, reply: Option<&'a Reply>, brief: Option<&'a str
     line.word(record.seq.to_string());
     match &record.entry {
         Entry::Setup(setup) => line.setup(setup),
-        Entry::Message(message, _) => {
-            line.message(message, None).maybe(reply, |line, reply| line.word("reply").reply(reply))
-        }
+        Entry::Message(message, _) => line.message(message, None).maybe(reply, |line, reply| {
+            line.placed(TokenPlace::Detail, |line| line.word("reply")).reply(reply)
+        }),
         Entry::Edit(edit) => {
             line.edit(edit, record.tokens);
             return line;
@@ -227,7 +231,10 @@ impl<'a> NotationLine<'a> {
         if edit.cause != Cause::default() {
             self.cause(&edit.cause);
         }
-        if tokens == edit_tokens(edit) { self } else { self.word("total").word(format!("~{tokens}")) }
+        if tokens == edit_tokens(edit) {
+            return self;
+        }
+        self.placed(TokenPlace::Detail, |line| line.word("total").word(format!("~{tokens}")))
     }
 
     fn shows(&mut self, edit: &'a Edit) -> &mut Self {
@@ -237,12 +244,20 @@ impl<'a> NotationLine<'a> {
     }
 
     fn cause(&mut self, cause: &'a Cause) -> &mut Self {
-        self.word("because").name(&cause.rule);
+        self.placed(TokenPlace::Plain, |line| match BudgetRule::named(&cause.rule) {
+            Some(rule) => line.word(format!("({})", rule.words())),
+            None => line.word("because").name(&cause.rule),
+        });
+        self.placed(TokenPlace::Detail, |line| line.word("because").name(&cause.rule));
         if (cause.before, cause.after) != (0, 0) {
-            self.word(format!("{}>{}", cause.before, cause.after));
+            let [before, after] = [cause.before, cause.after].map(|tokens| grouped(tokens.into()));
+            self.placed(TokenPlace::Plain, |line| line.word(format!("{before} → {after} tokens")));
+            self.placed(TokenPlace::Detail, |line| line.word(format!("{}>{}", cause.before, cause.after)));
         }
-        self.attr("model", cause.model.as_deref()).used(cause.usage.as_ref());
-        self.maybe_text(cause.note.as_deref())
+        self.attr("model", cause.model.as_deref());
+        self.placed(TokenPlace::Detail, |line| {
+            line.used(cause.usage.as_ref()).maybe_text(cause.note.as_deref())
+        })
     }
 
     fn anchor(&mut self, anchor: &'a Anchor, by: Option<Seq>) -> &mut Self {
@@ -318,15 +333,19 @@ impl<'a> NotationLine<'a> {
     }
 
     fn reply(&mut self, reply: &'a Reply) -> &mut Self {
-        if is_bare(&reply.finish) {
-            self.word(&reply.finish);
-        } else if !reply.finish.is_empty() {
-            self.quoted_attr("finish", &reply.finish);
-        }
-        self.maybe_word(reply.to.map(|to| format!("to={to}")));
-        self.attr("model", reply.model.as_deref()).used(reply.usage.as_ref());
+        let is_usual = USUAL.contains(&reply.finish.as_str());
+        self.placed(if is_usual { TokenPlace::Detail } else { TokenPlace::Always }, |line| {
+            match reply.finish.as_str() {
+                "" => line,
+                finish if is_bare(finish) => line.word(finish),
+                finish => line.quoted_attr("finish", finish),
+            }
+        });
         self.placed(TokenPlace::Detail, |line| {
-            line.attr("id", reply.id.as_deref())
+            line.maybe_word(reply.to.map(|to| format!("to={to}")))
+                .attr("model", reply.model.as_deref())
+                .used(reply.usage.as_ref())
+                .attr("id", reply.id.as_deref())
                 .maybe(reply.heard.as_ref(), |line, heard| line.quoted_attr("heard", heard))
         });
         self.maybe_text(reply.error.as_deref())

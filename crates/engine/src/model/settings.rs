@@ -254,8 +254,8 @@ pub enum ModelError {
     },
     /// An unknown provider without an address.
     #[error(
-        "nothing is known of provider {name:?}; {}known by name are {}; any other is \
-         given by its address, such as http://127.0.0.1:8080, or needs llm.{name}.base_url",
+        "unknown provider {name:?}; {}known providers are {}; any other is given by its address, such as \
+         http://127.0.0.1:8080, or needs llm.{name}.base_url",
         .near.as_ref().map(|near| format!("did you mean {near}? ")).unwrap_or_default(),
         known_providers().collect::<Vec<_>>().join(", ")
     )]

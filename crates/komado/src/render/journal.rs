@@ -2,13 +2,14 @@
 
 use super::window::gauge;
 use super::{Render, RenderList, address, each};
-use crate::cli_output::{CliOutput, Style, count, number, say, table};
+use crate::cli_output::{CliOutput, Style, count, number, table};
 use komado_core::notation::width as width_of;
 use komado_ops::ask::AskResult;
 use komado_ops::journal::{Appended, RedactionReport};
-use komado_ops::output::{LongOutput, OutputExcerpt};
+use komado_ops::output::{LongOutput, OutputExcerpt, ReadingCall};
 use komado_ops::recall::Recalled;
 use komado_ops::{ChangedView, OpResult, ResultPage};
+use serde_json::Value;
 use std::ops::Range;
 
 impl Render for Appended {
@@ -17,8 +18,8 @@ impl Render for Appended {
         paper.flush()?;
         let gauge = gauge(paper, &(&self.weight).into(), self.window, 24);
         let role = self.role.map(|role| format!(" {}", role.name())).unwrap_or_default();
-        say(format!("@{}{role}: {} tokens  {gauge}", self.seq, number(self.tokens)));
-        say(format!("undo: {}", self.undo));
+        paper.say(format!("@{}{role}: {} tokens  {gauge}", self.seq, number(self.tokens)));
+        paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
 }
@@ -26,8 +27,11 @@ impl Render for Appended {
 impl Render for RedactionReport {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let (lines, outputs) = (count(self.entries, "line"), count(self.blobs, "output"));
+        if self.entries + self.blobs == 0 {
+            return paper.line("the text stands nowhere in the session: nothing was changed");
+        }
         paper.line(format!("changed {lines} of the journal and {outputs}"))?;
-        say("undo: none; the entries say when and why");
+        paper.say("undo: none; the entries say when and why");
         Ok(())
     }
 }
@@ -35,9 +39,9 @@ impl Render for RedactionReport {
 impl Render for ChangedView {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("@{} {}", self.seq, self.what))?;
-        say(format!("window: {} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
+        paper.say(format!("window: {} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
         if let Some(undo) = &self.undo {
-            say(format!("undo: {undo}"));
+            paper.say(format!("undo: {undo}"));
         }
         Ok(())
     }
@@ -45,13 +49,13 @@ impl Render for ChangedView {
 
 /// An answer was printed as it came; what is left to say is which calls wait, and how they are answered.
 impl Render for AskResult {
-    fn text(&self, _: &mut CliOutput) -> OpResult {
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
         for call in &self.calls {
-            say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
+            paper.say(format!("⋯ the model waits for {}({}), {}", call.name, call.arguments, call.id));
         }
         if let Some(first) = self.calls.first() {
             let name = address(&self.session, &self.thread);
-            say(format!(
+            paper.say(format!(
                 "answer with: komado append {name} --role tool --call {} \"…\"; then: komado ask --again {name}",
                 first.id
             ));
@@ -63,7 +67,7 @@ impl Render for AskResult {
 impl RenderList for LongOutput {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
-            say("no output is too long to be shown; @SEQ reads any entry");
+            paper.say("no output is too long to be shown; @SEQ reads any entry");
             return Ok(());
         }
         let mut rows = vec![["ref", "bytes", "lines", "tool", "entry"].map(str::to_owned).to_vec()];
@@ -79,8 +83,39 @@ impl RenderList for LongOutput {
 
 impl Render for OutputExcerpt {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
-        paper.line(&self.text)
+        let Some(next) = &self.next else { return paper.line(&self.text) };
+        // The note at the end names the call by which a model reads on; a person types a command.
+        let called = self.text.rfind(&format!("{}(", next.tool));
+        let ends = |at: usize| self.text[at..].find(")").map(|end| (at, at + end + 1));
+        match called.and_then(ends) {
+            Some((from, to)) => {
+                let (before, after) = (&self.text[..from], &self.text[to..]);
+                paper.line(format!("{before}`{}`{after}", command(self, next)))
+            }
+            None => paper.line(&self.text),
+        }
     }
+}
+
+/// The command that reads on.
+fn command(read: &OutputExcerpt, next: &ReadingCall) -> String {
+    let address = address(&read.session, &read.thread);
+    let mut words = vec![format!("komado session output {address} {}", read.ref_id)];
+    for (key, value) in next.arguments.as_object().into_iter().flatten() {
+        let flag = match key.as_str() {
+            "ref_id" => continue,
+            "pattern" => "--grep".to_owned(),
+            "line_number" => "--line".to_owned(),
+            key => format!("--{}", key.replace('_', "-")),
+        };
+        match value {
+            Value::Bool(true) => words.push(flag),
+            Value::Bool(false) | Value::Null => {}
+            Value::String(text) => words.push(format!("{flag} {text:?}")),
+            value => words.push(format!("{flag} {value}")),
+        }
+    }
+    words.join(" ")
 }
 
 /// Prints results, each under an address that `log` takes.

@@ -1,8 +1,8 @@
 //! What operators look at: models and what was learned about them, settings, keys, checks of the store, replays.
 
 use super::sessions::at_home;
-use super::{Render, RenderList, columns, each, or_dash, seconds};
-use crate::cli_output::{CliOutput, Style, count, number, say, table};
+use super::{Render, RenderList, columns, each, local, or_dash};
+use crate::cli_output::{CliOutput, Style, count, number, table};
 use komado_core::notation::tamed;
 use komado_engine::lesson::{AppliedLesson, LearnedWindow};
 use komado_engine::replay::ReplayReport;
@@ -30,9 +30,9 @@ impl RenderList for ListedModel {
         }
         paper.flush()?;
         let kept = page.items.iter().filter(|model| model.source == "file").count() as u64;
-        say("k, M: thousands and millions of tokens; $: US dollars for a million tokens");
+        paper.say("k, M: thousands and millions of tokens; $: US dollars for a million tokens");
         if kept > 0 {
-            say(format!("*: {} from `komado models update`", count(kept, "row")));
+            paper.say(format!("*: {} from `komado models update`", count(kept, "row")));
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ fn price(model: &ListedModel) -> String {
         amount.map(|amount| format!(", {name} {amount}")).unwrap_or_default()
     };
     format!(
-        "USD a million tokens: input {}, output {}{}{}",
+        "US dollars per million tokens: input {}, output {}{}{}",
         price.input,
         price.output,
         more("cache read", price.cache_read),
@@ -100,7 +100,7 @@ fn price(model: &ListedModel) -> String {
 impl RenderList for Learned {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         if page.items.is_empty() {
-            say("nothing was learned yet");
+            paper.say("nothing was learned yet");
             return Ok(());
         }
         let heading = ["window", "factor", "answers", "most answered", "how sure", "from", "about"];
@@ -156,7 +156,7 @@ impl Render for Updated {
         if let Some(more) = self.changes.len().checked_sub(TOLD).filter(|more| *more > 0) {
             paper.line(format!("  and {} more", number(more as u64)))?;
         }
-        say(format!("kept in {}; remove it to go back to what is built in", self.path));
+        paper.say(format!("kept in {}; remove it to go back to what is built in", self.path));
         Ok(())
     }
 }
@@ -203,7 +203,7 @@ impl Render for ShownSettings {
         if let Some(table) = &self.reference {
             return paper.line(table.trim_end());
         }
-        say_file(self);
+        say_file(paper, self);
         for one in &self.items {
             let first = tamed(one.value.lines().next().unwrap_or_default());
             let more = if one.value.lines().count() > 1 { " …" } else { "" };
@@ -217,38 +217,43 @@ impl Render for ShownSettings {
         match self.reference {
             Some(_) => self.text(paper),
             None => {
-                say_file(self);
+                say_file(paper, self);
                 each(paper, &self.items)
             }
         }
     }
 }
 
-fn say_file(settings: &ShownSettings) {
-    say(match (&settings.file, &settings.left_out) {
+fn say_file(paper: &mut CliOutput, settings: &ShownSettings) {
+    paper.say(match (&settings.file, &settings.left_out) {
         (Some(path), _) => format!("settings file: {path}"),
         (None, Some(left_out)) => format!("settings file: none is used below; {left_out}"),
-        (None, None) => "settings file: none; ./komado.yaml would be read".to_owned(),
+        (None, None) => {
+            "settings file: none; ./komado.yaml or ~/.config/komado/komado.yaml would be read".to_owned()
+        }
     });
 }
 
 impl Render for CheckResult {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
-        tell_rebuilt(self);
+        tell_rebuilt(paper, self);
         self.items.iter().flat_map(lines).try_for_each(|line| paper.line(line))?;
         let counts = &self.counts;
         let (sessions, findings) = (count(counts.sessions, "session"), count(counts.findings, "finding"));
         let place = self.kept_in.as_ref().map(|place| format!(" in {}", at_home(place))).unwrap_or_default();
-        say(format!("{sessions} checked{place}, {findings}, {} cannot be read", counts.unreadable));
+        paper.say(format!("{sessions} checked{place}, {findings}, {} cannot be read", counts.unreadable));
         if counts.jobs + counts.unreadable_jobs > 0 {
             let (jobs, stale) = (count(counts.jobs, "job"), counts.stale_jobs);
-            say(format!("{jobs} in the queue, {stale} stale, {} cannot be read", counts.unreadable_jobs));
+            paper.say(format!(
+                "{jobs} in the queue, {stale} stale, {} cannot be read",
+                counts.unreadable_jobs
+            ));
         }
         Ok(())
     }
 
     fn json(&self, paper: &mut CliOutput) -> OpResult {
-        tell_rebuilt(self);
+        tell_rebuilt(paper, self);
         each(paper, &self.items)?;
         paper.json(&self.counts)
     }
@@ -262,9 +267,9 @@ impl Render for CheckResult {
     }
 }
 
-fn tell_rebuilt(checked: &CheckResult) {
+fn tell_rebuilt(paper: &mut CliOutput, checked: &CheckResult) {
     if let Some(rows) = checked.rebuilt {
-        say(format!("tasks.db made again from the folders: {}", count(rows, "session")));
+        paper.say(format!("tasks.db made again from the folders: {}", count(rows, "session")));
     }
 }
 
@@ -302,11 +307,11 @@ impl Render for Added {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.key)?;
         let (name, user) = (&self.row.name, or_dash(self.row.user.as_ref()));
-        say(format!("key {name} of user {user}: shown this once, and kept as a digest only"));
-        say(
+        paper.say(format!("key {name} of user {user}: shown this once, and kept as a digest only"));
+        paper.say(
             "send it as Authorization: Bearer, x-api-key or x-komado-key; from now on every request needs one",
         );
-        say(format!("undo: {}", self.undo));
+        paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
 }
@@ -325,7 +330,9 @@ impl Render for Revoked {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("revoked {}", self.name))?;
         if self.left == 0 {
-            say("that was the last one: programs on this machine need none now, and others are not served");
+            paper.say(
+                "that was the last one: programs on this machine need none now, and others are not served",
+            );
         }
         Ok(())
     }
@@ -343,8 +350,8 @@ fn key_cells(key: &KeyRow) -> [String; 7] {
         sees,
         or_dash(key.rate.map(|rate| format!("{rate}/s"))),
         or_dash(key.concurrency),
-        or_dash(key.expires.as_deref().map(seconds)),
-        seconds(&key.created_at),
+        or_dash(key.expires.as_deref().map(local)),
+        local(&key.created_at),
     ]
 }
 

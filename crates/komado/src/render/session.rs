@@ -1,7 +1,7 @@
 //! Sessions and users: those that were made, listed, ended, removed and counted; what users said, and how they talk.
 
-use super::{Render, RenderList, columns, each, or_dash, seconds, took};
-use crate::cli_output::{CliOutput, Style, count, number, say, table};
+use super::{Render, RenderList, columns, each, local, or_dash, took};
+use crate::cli_output::{CliOutput, Style, count, number, table};
 use komado_core::notation::tamed;
 use komado_engine::user::{Habits, NameCount, UserSummary};
 use komado_ops::page::ResultPage;
@@ -16,15 +16,15 @@ impl Render for NewSession {
             Some(window) => {
                 let from = if self.window_is_listed() { ", from the table of models" } else { "" };
                 let window = count(u64::from(window), "token");
-                say(format!("window: {window}{from}, counted by {}", self.meter));
+                paper.say(format!("window: {window}{from}, counted by {}", self.meter));
             }
-            None => say(format!(
+            None => paper.say(format!(
                 "window: not set; say --window TOKENS to the command that needs it, such as `komado fit {} --window 8000`",
                 self.session
             )),
         }
-        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
-        say(format!("next: komado append {} \"…\"", self.session));
+        self.folder.iter().flatten().for_each(|folder| paper.say(format!("folder: {folder}")));
+        paper.say(format!("next: komado append {} \"…\"", self.session));
         Ok(())
     }
 }
@@ -32,7 +32,7 @@ impl Render for NewSession {
 impl Render for Imported {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.session)?;
-        say(format!("next: komado context {}", self.session));
+        paper.say(format!("next: komado context {}", self.session));
         Ok(())
     }
 }
@@ -41,11 +41,11 @@ impl Render for StateChange {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} is {}", self.session, self.status.name()))?;
         if !self.aborted.is_empty() {
-            say(format!("child threads aborted with it: {}", self.aborted.join(", ")));
+            paper.say(format!("child threads aborted with it: {}", self.aborted.join(", ")));
         }
-        self.folder.iter().flatten().for_each(|folder| say(format!("folder: {folder}")));
-        say(format!("undo: {}", self.undo));
-        self.undo_aborted.iter().for_each(|undo| say(format!("      {undo}")));
+        self.folder.iter().flatten().for_each(|folder| paper.say(format!("folder: {folder}")));
+        paper.say(format!("undo: {}", self.undo));
+        self.undo_aborted.iter().for_each(|undo| paper.say(format!("      {undo}")));
         Ok(())
     }
 }
@@ -61,13 +61,13 @@ impl Render for CleanedSessions {
                 None => format!("{verb} {id} ({status} {})", one.completed_at.as_deref().unwrap_or("?")),
             })?;
         }
-        tell(self);
+        tell(paper, self);
         Ok(())
     }
 
     fn json(&self, paper: &mut CliOutput) -> OpResult {
         each(paper, &self.items)?;
-        tell(self);
+        tell(paper, self);
         Ok(())
     }
 
@@ -83,13 +83,16 @@ impl Render for CleanedSessions {
 }
 
 /// What a clean-up tells beside its rows.
-fn tell(cleaned: &CleanedSessions) {
+fn tell(paper: &mut CliOutput, cleaned: &CleanedSessions) {
     let sessions = cleaned.items.len() as u64 - cleaned.failures();
     let (when, outputs) = (count(u64::from(cleaned.days), "day"), count(cleaned.outputs, "output"));
     let what = count(sessions, "session");
-    say(format!("{} {what} that ended over {when} ago, and {outputs} that nothing names", verb(cleaned)));
+    paper.say(format!(
+        "{} {what} that ended more than {when} ago, and {outputs} that no entry names",
+        verb(cleaned)
+    ));
     if cleaned.dry_run && sessions > 0 {
-        say("without --dry-run this is done, and cannot be undone");
+        paper.say("without --dry-run this is done, and cannot be undone");
     }
 }
 
@@ -141,12 +144,12 @@ impl RenderList for UserSummary {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let heading = ["user", "sessions", "tokens", "first seen", "last seen"];
         let rows = page.items.iter().map(|user| {
-            let (first, last) = (seconds(&user.first_seen), seconds(&user.last_seen));
+            let (first, last) = (local(&user.first_seen), local(&user.last_seen));
             [user.user.clone(), number(user.sessions), number(user.total_tokens), first, last]
         });
         columns(paper, heading, &[1, 2], rows)?;
         if let Some(last) = page.items.last().filter(|_| page.next.is_some()) {
-            say(format!("more: komado user list --after {:?}", last.user));
+            paper.say(format!("more: komado user list --after {:?}", last.user));
         }
         Ok(())
     }
@@ -156,7 +159,7 @@ impl RenderList for UserMessage {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         for Self { spoken, .. } in &page.items {
             let place = &spoken.place;
-            let at = tamed(&seconds(&place.timestamp));
+            let at = tamed(&local(&place.timestamp));
             let address = format!("{}/{}@{}", place.session, place.thread, place.seq);
             let text = tamed(&spoken.text.split_whitespace().collect::<Vec<_>>().join(" "));
             paper.fit(&format!("{at}  {:<9}  {address}  {text}", spoken.role))?;
@@ -170,9 +173,9 @@ impl Render for StandingSession {
         let row = &self.session;
         paper.line(&row.id)?;
         let what = if self.made { "made" } else { "there since" };
-        say(format!("{what} {}; {}", row.meta.created_at, row.status.name()));
+        paper.say(format!("{what} {}; {}", local(&row.meta.created_at), row.status.name()));
         if row.completed_at.is_some() {
-            say(format!("`komado session resume {}` opens it again", row.id));
+            paper.say(format!("`komado session resume {}` opens it again", row.id));
         }
         Ok(())
     }
@@ -187,7 +190,7 @@ impl Render for Habits {
 
 fn lines(habits: &Habits) -> Vec<String> {
     let states: Vec<String> = habits.by_status.iter().map(|(state, n)| format!("{n} {state}")).collect();
-    let date = |at: &Option<String>| or_dash(at.as_deref().map(seconds));
+    let date = |at: &Option<String>| or_dash(at.as_deref().map(local));
     let mut lines = vec![
         format!("sessions   {} ({})", number(habits.sessions), states.join(", ")),
         format!("seen       {} to {}", date(&habits.first_seen), date(&habits.last_seen)),

@@ -1,7 +1,7 @@
 //! The list of sessions, as people look for one: what it is about, when it was last used, where, with what, and at what price.
 
 use super::Render;
-use crate::cli_output::{CliOutput, clip, say, table};
+use crate::cli_output::{CliOutput, clip, table};
 use jiff::Timestamp;
 use komado_core::amount::age as age_of;
 use komado_core::notation::{tamed, width};
@@ -19,9 +19,9 @@ impl Render for SessionList {
             let columns: Vec<SessionColumn> = COLUMNS.iter().map(|column| column(self, now)).collect();
             lines(columns, paper.width).into_iter().try_for_each(|line| paper.line(line))?;
         }
-        say(footer(self));
+        paper.say(footer(self));
         for one in &self.items {
-            one.unfinished.iter().for_each(|why| say(format!("komado: session {}: {why}", one.id)));
+            one.unfinished.iter().for_each(|why| paper.say(format!("komado: session {}: {why}", one.id)));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::sessions::tail;
 use super::{Render, each};
-use crate::cli_output::{CliOutput, clip, count, number, say, table};
+use crate::cli_output::{CliOutput, clip, count, number, table};
 use komado_core::notation::{tamed, width};
 use komado_ops::OpResult;
 use komado_ops::playbook::{CheckedPlaybooks, DrawnPlaybook, RanPlaybook};
@@ -19,7 +19,7 @@ const TITLE: usize = 8;
 impl Render for QueuedTask {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.session)?;
-        say(format!("undo: {}", self.undo));
+        paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
 }
@@ -39,7 +39,7 @@ impl Render for FetchedTasks {
         for new in &self.queued {
             paper.line(format!("{} {}", new.session, new.task))?;
         }
-        say(counted(self));
+        paper.say(counted(self));
         Ok(())
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn counted(fetched: &FetchedTasks) -> String {
 impl Render for TaskChanged {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} {}", self.session, self.what))?;
-        self.undo.iter().for_each(|undo| say(format!("undo: {undo}")));
+        self.undo.iter().for_each(|undo| paper.say(format!("undo: {undo}")));
         Ok(())
     }
 }
@@ -154,7 +154,7 @@ impl Render for CheckedPlaybooks {
             if let (Some(name), Some(nodes)) = (&one.name, one.nodes) {
                 paper.line(format!("{file}: ok, {name} has {}", count(nodes, "node")))?;
             }
-            one.warnings.iter().for_each(|warning| say(format!("komado: {file}: {warning}")));
+            one.warnings.iter().for_each(|warning| paper.say(format!("komado: {file}: {warning}")));
             for problem in &one.problems {
                 paper.line(format!("{}: {}", problem.place, problem.why))?;
             }
@@ -175,7 +175,7 @@ impl Render for DrawnPlaybook {
 
 impl Render for RanPlaybook {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
-        say(format!("ended at {}", self.node));
+        paper.say(format!("ended at {}", self.node));
         // What the model said last was printed as it came.
         match self.vars.get("last").and_then(Value::as_str) == Some(self.result.as_str()) {
             true => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::window::{gauge, share_line, share_seen};
 use super::{Render, RenderList, address, columns, or_dash};
-use crate::cli_output::{CliOutput, Style, clip, count, number, say};
+use crate::cli_output::{CliOutput, Style, clip, count, number};
 use komado_core::notation::{tamed, width};
 use komado_ops::OpResult;
 use komado_ops::page::ResultPage;
@@ -13,24 +13,24 @@ use komado_ops::thread::{
 use komado_ops::window::learned_line;
 
 /// How a window is shared out.
-fn say_window(window: u64, share: &WindowShare) {
-    say(format!("window: {} = {}", number(window), share_line(share)));
+fn say_window(paper: &mut CliOutput, window: u64, share: &WindowShare) {
+    paper.say(format!("window: {} = {}", number(window), share_line(share)));
 }
 
 impl Render for Forked {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(&self.address)?;
         if let Some(base) = &self.base {
-            say(format!("shares everything up to @{}; the thread it left is as it was", base.seq));
+            paper.say(format!("shares everything up to @{}; the thread it left is as it was", base.seq));
         }
-        say(format!("next: komado append {} \"…\"", self.address));
+        paper.say(format!("next: komado append {} \"…\"", self.address));
         Ok(())
     }
 }
 
 impl RenderList for ThreadRow {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
-        let heading = ["thread", "status", "started at", "goes on from", "entries", "tokens", "label"];
+        let heading = ["thread", "status", "begins at", "goes on from", "entries", "tokens", "label"];
         let rows = page.items.iter().map(|one| {
             [
                 one.thread.clone(),
@@ -50,9 +50,9 @@ impl Render for Started {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let address = &self.address;
         paper.line(address)?;
-        self.share.iter().for_each(|share| say_window(self.window, share));
-        say(format!("next: komado ask {address} \"…\"; at the end: komado thread end {address}"));
-        say(format!("undo: {}", self.undo));
+        self.share.iter().for_each(|share| say_window(paper, self.window, share));
+        paper.say(format!("next: komado ask {address} \"…\"; at the end: komado thread end {address}"));
+        paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
 }
@@ -60,38 +60,40 @@ impl Render for Started {
 impl Render for EndedThread {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("{} is {}", address(&self.session, &self.thread), self.how.status))?;
-        beside(&self.how);
+        beside(paper, &self.how);
         Ok(())
     }
 }
 
 impl Render for Ran {
-    fn text(&self, _: &mut CliOutput) -> OpResult {
-        say(format!("{} is completed", address(&self.answered.session, &self.answered.thread)));
-        beside(&self.how);
+    fn text(&self, paper: &mut CliOutput) -> OpResult {
+        paper.say(format!("{} is completed", address(&self.answered.session, &self.answered.thread)));
+        beside(paper, &self.how);
         Ok(())
     }
 }
 
 /// What else is to be known of a thread that has ended, or waits.
-fn beside(ended: &HowEnded) {
+fn beside(paper: &mut CliOutput, ended: &HowEnded) {
     if !ended.aborted.is_empty() {
-        say(format!("aborted with it: {}", ended.aborted.join(", ")));
+        paper.say(format!("aborted with it: {}", ended.aborted.join(", ")));
     }
     if let Some(why) = &ended.declined {
-        say(format!("komado: the thread did end, and its chronicle is the digest's, not a model's: {why}"));
+        paper.say(format!(
+            "komado: the thread did end, and its chronicle is the digest's, not a model's: {why}"
+        ));
     }
     if let Some(chronicle) = &ended.chronicle {
         let first: String = tamed(chronicle.headline()).chars().take(70).collect();
-        say(format!("chronicle of {}: {first}", covers(chronicle)));
+        paper.say(format!("chronicle of {}: {first}", covers(chronicle)));
     }
     if !ended.told {
-        say(
+        paper.say(
             "komado: its parent is being changed by another process; it hears of this when it is opened next",
         );
     }
-    say(format!("undo: {}", ended.undo));
-    ended.undo_aborted.iter().for_each(|undo| say(format!("      {undo}")));
+    paper.say(format!("undo: {}", ended.undo));
+    ended.undo_aborted.iter().for_each(|undo| paper.say(format!("      {undo}")));
 }
 
 /// Which entries a chronicle tells of.
@@ -105,11 +107,11 @@ impl Render for Resumed {
         let name = address(&self.session, &self.thread);
         paper.line(format!("{name} is active"))?;
         if let Some(share) = &self.share {
-            say_window(self.window, share);
-            say(format!("what it sees of the threads above is as of now: {}", share_seen(share)));
+            say_window(paper, self.window, share);
+            paper.say(format!("what it sees of the threads above is as of now: {}", share_seen(share)));
         }
-        say(format!("next: komado ask {name} \"…\""));
-        say(format!("undo: {}", self.undo));
+        paper.say(format!("next: komado ask {name} \"…\""));
+        paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
 }
@@ -117,8 +119,8 @@ impl Render for Resumed {
 impl Render for TellResult {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(format!("@{} told {}", self.seq, self.to))?;
-        say(format!("{} gets the message before its next request; it cannot be taken back", self.to));
-        say(format!("next: komado ask {} \"…\"", address(&self.session, &self.to)));
+        paper.say(format!("{} gets the message before its next request; it cannot be taken back", self.to));
+        paper.say(format!("next: komado ask {} \"…\"", address(&self.session, &self.to)));
         Ok(())
     }
 }
@@ -129,10 +131,10 @@ impl Render for Balanced {
             paper.line(format!("@{} {} has a new share", one.seq, one.thread))?;
         }
         if let Some(share) = &self.share {
-            say_window(self.window, share);
-            say(format!("seen of the threads above: {}", share_seen(share)));
+            say_window(paper, self.window, share);
+            paper.say(format!("seen of the threads above: {}", share_seen(share)));
         }
-        self.undo.iter().for_each(|undo| say(format!("undo: {undo}")));
+        self.undo.iter().for_each(|undo| paper.say(format!("undo: {undo}")));
         Ok(())
     }
 }
@@ -142,7 +144,7 @@ impl Render for ChronicleEntry {
         let chronicle = &self.chronicle;
         paper.line(chronicle.text.trim_end())?;
         let by = chronicle.by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default();
-        say(format!("@{}, of {}{by}", self.seq, covers(chronicle)));
+        paper.say(format!("@{}, of {}{by}", self.seq, covers(chronicle)));
         Ok(())
     }
 }
@@ -151,8 +153,8 @@ impl Render for WrittenChronicle {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let ChronicleEntry { seq, chronicle, .. } = &self.entry;
         paper.line(format!("@{seq} chronicle of {}", covers(chronicle)))?;
-        self.declined.iter().for_each(|why| say(format!("komado: no chronicle by a model: {why}")));
-        self.undo.iter().for_each(|undo| say(format!("undo: {undo}")));
+        self.declined.iter().for_each(|why| paper.say(format!("komado: no chronicle by a model: {why}")));
+        self.undo.iter().for_each(|undo| paper.say(format!("undo: {undo}")));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sessions::{at_home, dollars, rounded};
 use super::{Render, address, each};
-use crate::cli_output::{CliOutput, Style, count, number, say};
+use crate::cli_output::{CliOutput, Style, count, number};
 use komado_core::Span;
 use komado_core::budget::{BudgetRule, BudgetVerdict};
 use komado_core::notation::tamed;
@@ -35,18 +35,18 @@ impl Render for FittedWindow {
             let edits: Vec<String> = self.reverted.iter().map(|seq| format!("@{seq}")).collect();
             paper.line(format!("reverted, because there is room again: {}", edits.join(", ")))?;
             if !self.dry_run {
-                say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
+                paper.say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
             }
         }
         paper.line(format!("{}: {}", verdict_words(&self.verdict), self.verdict.numbers()))?;
-        self.declined.iter().for_each(|why| say(format!("komado: no summary: {why}")));
-        self.slices.iter().for_each(|cut| say(slices_line(cut)));
+        self.declined.iter().for_each(|why| paper.say(format!("komado: no summary: {why}")));
+        self.slices.iter().for_each(|cut| paper.say(slices_line(cut)));
         for edit in &self.edits {
             paper.line(edit_line(edit))?;
         }
         if !self.dry_run {
             // The newest first: one that lies under a later edit cannot be taken back alone.
-            self.edits.iter().rev().for_each(|edit| say(format!("undo: {}", edit.undo)));
+            self.edits.iter().rev().for_each(|edit| paper.say(format!("undo: {}", edit.undo)));
         }
         if self.edits.is_empty() && self.slices.is_empty() {
             let nothing = match self.verdict.rule {
@@ -57,7 +57,7 @@ impl Render for FittedWindow {
             let tense = if self.dry_run { "would be" } else { "was" };
             paper.line(format!("{nothing}; nothing {tense} changed"))?;
         } else if self.dry_run {
-            say("this is a dry run: nothing was changed");
+            paper.say("this is a dry run: nothing was changed");
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Render for Differences {
             let (sign, ink) = if one.change == "gone" { ("-", Style::Red) } else { ("+", Style::Green) };
             paper.line(paper.ink(ink, &format!("{sign} {}", one.text)))?;
         }
-        say(format!("{} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
+        paper.say(format!("{} → {} tokens", number(self.tokens_before), number(self.tokens_after)));
         Ok(())
     }
 
@@ -157,7 +157,7 @@ const CELLS: [(char, Style); 7] = [
 pub(crate) fn gauge(paper: &CliOutput, parts: &Parts, window: Option<u32>, cells: usize) -> String {
     let used = parts.tokens();
     let Some(window) = window.map(u64::from) else {
-        return format!("{}; the window is not set", count(used, "token"));
+        return format!("{} in all; the window is not set", count(used, "token"));
     };
     let percent = 100.0 * used as f64 / window as f64;
     let share = format!("{percent:>5.1} %");
@@ -229,8 +229,8 @@ pub(super) fn share_seen(share: &WindowShare) -> String {
 
 /// What is lent, or owed.
 fn moved(share: &WindowShare) -> String {
-    let lent = (share.lent > 0).then(|| format!("{} lent", number(share.lent)));
-    let owed = (share.owed > 0).then(|| format!("{} owed", number(share.owed)));
+    let lent = (share.lent > 0).then(|| format!("{} of it lent by the threads above", number(share.lent)));
+    let owed = (share.owed > 0).then(|| format!("{} more used above than their shares", number(share.owed)));
     let moved: Vec<String> = lent.into_iter().chain(owed).collect();
     if moved.is_empty() { String::new() } else { format!(" ({})", moved.join(", ")) }
 }
@@ -274,7 +274,10 @@ mod tests {
         };
         let portion = ThreadPortion::new(share, None);
         let told = WindowShare::from(&portion);
-        assert_eq!(share_line(&told), "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 lent, 1,000 owed)");
+        assert_eq!(
+            share_line(&told),
+            "20,000 root + 16,000 stelis_1 + 64,000 own (15,000 of it lent by the threads above, 1,000 more used above than their shares)"
+        );
         assert_eq!(share_seen(&told), "root@3 5,000 of 20,000, stelis_1@3 17,000 of 16,000");
         assert_eq!((portion.room(), portion.window()), (78_000, 100_000));
         let small = ThreadPortion::new(portion.share.clone(), Some(5_000));

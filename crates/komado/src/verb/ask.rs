@@ -32,7 +32,7 @@ pub(crate) struct AskArgs {
     /// The session, or SESSION/THREAD (a new one when left out), and the question; `-` or a pipe for standard input
     #[arg(num_args = 0.., value_names = ["SESSION", "QUESTION"])]
     words: Vec<String>,
-    /// Go on with the latest conversation of this folder; then there is no SESSION
+    /// Go on with the latest conversation begun in the working folder; then there is no SESSION
     #[arg(short = 'c', long = "continue", conflicts_with = "again")]
     go_on: bool,
     /// Ask again without a new message, after a failure or after tool results
@@ -223,7 +223,7 @@ impl AnswerPrinter {
             ExchangeEvent::Sent { .. } => self.line_end(),
             ExchangeEvent::Said(event) => self.said(event),
             ExchangeEvent::Waiting(waiting) => self.tell(&format!(
-                "{}; trying again in {} s ({} of {})",
+                "{}; trying again in {:.1} s ({} of {})",
                 waiting.why,
                 waiting.delay.as_secs_f64(),
                 waiting.tries + 1,

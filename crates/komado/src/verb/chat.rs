@@ -43,7 +43,7 @@ pub(crate) struct ChatArgs {
     /// The session, or SESSION/THREAD; a new one when left out
     #[arg(conflicts_with = "go_on")]
     address: Option<Address>,
-    /// Go on with the latest conversation of this folder
+    /// Go on with the latest conversation begun in the working folder
     #[arg(short = 'c', long = "continue")]
     go_on: bool,
     #[command(flatten)]

@@ -39,7 +39,10 @@ fn check(app: &mut App, request: CheckPlaybooks) -> OpResult {
     }
     app.paper.flush()?;
     let all = count(checked.items.len() as u64, "playbook");
-    Err(OpFault::input(format!("{wrong} of {all} have problems")))
+    Err(OpFault::input(match wrong {
+        1 => format!("1 of {all} has problems"),
+        _ => format!("{wrong} of {all} have problems"),
+    }))
 }
 
 #[derive(clap::Args, Debug)]
@@ -133,7 +136,7 @@ fn follow(app: &mut App, args: RunPlaybookArgs) -> OpResult {
     app.paper.flush()?;
     Err(OpFault::new(
         FaultKind::Failed,
-        format!("the playbook ended at {}, which says that it failed", ran.node),
+        format!("the playbook ended at node {}, which means that it failed", ran.node),
     ))
 }
 

@@ -29,17 +29,17 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on; port 0 picks a free one; other machines are served only with keys
+    /// The address to listen on [default: server.listen, 127.0.0.1:4141]; port 0 picks a free one; other machines are served only with keys
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
     /// The provider to ask when neither the path nor the model names one: a known name, one from the settings, or the URL of a
     /// server that speaks OpenAI's API
     #[arg(long, value_name = "NAME|URL")]
     upstream: Option<String>,
-    /// When Komado itself fails: `pass` the request on unchanged, or `stop` it
+    /// When Komado itself fails: `pass` the request on unchanged, or `stop` it [default: server.on_fault, pass]
     #[arg(long, value_name = "WHAT", value_parser = on_fault)]
     on_fault: Option<OnFault>,
-    /// How much to log: error, warn, info, debug or trace
+    /// How much to log: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
     /// Log JSON lines

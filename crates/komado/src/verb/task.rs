@@ -83,8 +83,8 @@ pub(crate) struct FetchTasksArgs {
     /// Only from this tracker
     #[arg(long, value_name = "NAME", value_parser = ["github", "gitlab"])]
     source: Option<String>,
-    /// Fetch again every SECONDS seconds until stopped
-    #[arg(long, value_name = "SECONDS", value_parser = time::<u64>(TimeUnit::Second, 1))]
+    /// Fetch again so often until stopped, such as 90s or 5m
+    #[arg(long, value_name = "TIME", value_parser = time::<u64>(TimeUnit::Second, 1))]
     watch: Option<u64>,
 }
 

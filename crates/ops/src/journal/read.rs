@@ -212,6 +212,9 @@ impl Operation for Log {
         let thread = context.engine.open(&found.session, &found.thread, OpenMode::Read)?;
         let end = found.seq.unwrap_or(thread.last());
         let now = thread.view_at(end)?;
+        if let Some(from) = self.from.filter(|from| *from > end.max(1)) {
+            thread.view_at(from)?;
+        }
         let limit = self.limit.unwrap_or(ENTRIES);
         let first = self.from.unwrap_or_else(|| end.saturating_sub(limit - 1)).max(1);
         let last = end.min(first.saturating_add(limit - 1));

@@ -322,6 +322,27 @@ fn shorten(context: &OperationContext, rows: &mut [SessionRow]) -> OpResult {
     Ok(())
 }
 
+impl OperationContext {
+    /// The id of the session that was changed last, and the shortest name by which it is found, where that is shorter.
+    pub fn short_of_changed(&self) -> OpResult<Option<(String, String)>> {
+        let changed = self.changed().map(|found| found.session.to_string());
+        let Some(id) = changed.filter(|id| self.takes_beginnings() && uuid::Uuid::parse_str(id).is_ok())
+        else {
+            return Ok(None);
+        };
+        // Only those that begin alike can be taken for it.
+        let prefix = id.get(..SHORTEST).map(str::to_owned);
+        let mut ids = Vec::new();
+        self.engine.each_session(SessionQuery { prefix, ..SessionQuery::default() }, |session| {
+            ids.push(session.meta.uuid.clone());
+            Ok(())
+        })?;
+        ids.sort_unstable();
+        let name = short(&id, &ids);
+        Ok(Some((id, name)))
+    }
+}
+
 /// The shortest beginning of a generated id that no other in the sorted `ids` has; another id whole: it was given by a person.
 fn short(id: &str, ids: &[String]) -> String {
     if uuid::Uuid::parse_str(id).is_err() {

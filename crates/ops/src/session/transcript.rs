@@ -46,7 +46,8 @@ pub(super) fn about(context: &OperationContext, found: &ResolvedAddress) -> OpRe
     about.extend(row.meta.config.model.map(|model| format!("model {model}")));
     about.push(format!("begun {} UTC", row.meta.created_at.get(..16).unwrap_or_default().replace('T', " ")));
     about.push(format!("{} tokens used", grouped(row.counters.total_tokens)));
-    Ok(AboutTranscript { title: found.session.to_string(), about: about.join(" · ") })
+    let title = context.engine.title(&found.session).unwrap_or_else(|| found.session.to_string());
+    Ok(AboutTranscript { title, about: about.join(" · ") })
 }
 
 /// Hands on everything that threads say, each after its name where there are several.

@@ -34,7 +34,7 @@ pub struct AddTask {
     pub text: String,
     /// One line about it; the beginning of the text when left out
     pub title: Option<String>,
-    /// Its name: of two with the same one only one is in the queue, and the later inherits what the earlier came to
+    /// Its name; the queue holds one task of a name, and a later one continues the session of the earlier
     pub key: Option<String>,
     /// The user the task belongs to
     pub user: Option<String>,

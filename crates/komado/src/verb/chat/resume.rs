@@ -31,7 +31,7 @@ pub(in crate::verb) fn latest(app: &App) -> OpResult<SessionId> {
         Some(session) => Ok(SessionId::new(session.meta.uuid)?),
         None => Err(OpFault::new(
             FaultKind::NotFound,
-            "no conversation was begun in this folder: `komado chat` begins one, `komado sessions` lists all sessions, \
+            "no conversation was begun in the working folder: `komado chat` begins one, `komado sessions` lists all sessions, \
              and `komado chat SESSION` goes on with one of them",
         )),
     }
