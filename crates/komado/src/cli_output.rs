@@ -5,6 +5,7 @@
 //! it goes, and JSON is on a terminal. Only [`CliOutput::raw`] gives bytes as they are.
 
 use crate::pager::{Pager, PagerOption};
+use crate::render::journal::wrap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::amount::count;
 pub(crate) use komado_core::notation::{clipped as clip, grouped as number};
@@ -127,6 +128,20 @@ impl CliOutput {
             true => self.line(clip(text, self.width)),
             false => self.line(text),
         }
+    }
+
+    /// Prints prose: at a terminal in lines that end at a space, none wider than it.
+    pub(crate) fn prose(&mut self, text: &str) -> OpResult {
+        if !self.terminal {
+            return self.line(text);
+        }
+        for line in text.lines() {
+            match wrap(line, &[], self.width).as_slice() {
+                [] => self.line("")?,
+                lines => lines.iter().try_for_each(|(line, _)| self.line(line))?,
+            }
+        }
+        Ok(())
     }
 
     /// Prints a line that ends with a name. On a terminal that it does not fit, the name stands in a line of its own: one that is cut

@@ -184,7 +184,7 @@ impl Render for StandingSession {
 impl Render for Habits {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         paper.line(paper.ink(Style::Bold, &tamed(&self.user)))?;
-        lines(self).into_iter().try_for_each(|line| paper.fit(&line))
+        lines(self).into_iter().try_for_each(|line| paper.prose(&line))
     }
 }
 

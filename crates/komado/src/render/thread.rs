@@ -142,7 +142,7 @@ impl Render for Balanced {
 impl Render for ChronicleEntry {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let chronicle = &self.chronicle;
-        paper.line(chronicle.text.trim_end())?;
+        paper.prose(chronicle.text.trim_end())?;
         let by = chronicle.by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default();
         paper.say(format!("@{}, of {}{by}", self.seq, covers(chronicle)));
         Ok(())

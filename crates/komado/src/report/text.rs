@@ -21,15 +21,28 @@ const SPARE: [&str; 7] =
 
 /// Prints it.
 pub(crate) fn print(paper: &mut CliOutput, told: &Report, look: ReportView) -> OpResult {
-    for (line, is_title) in drawn(told, look) {
-        if is_title {
-            let title = paper.ink(Style::Bold, &line);
-            paper.line(title)?;
-        } else {
-            paper.fit(&line)?;
+    for (line, kind) in drawn(told, look) {
+        match kind {
+            LineKind::Title => {
+                let title = paper.ink(Style::Bold, &line);
+                paper.line(title)?;
+            }
+            LineKind::Row => paper.fit(&line)?,
+            LineKind::Prose => paper.prose(&line)?,
         }
     }
     Ok(())
+}
+
+/// What a line of a report is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    /// A heading.
+    Title,
+    /// A row of a table: cut where the terminal ends.
+    Row,
+    /// Words: they go on in the next line.
+    Prose,
 }
 
 /// Its lines, without colours.
@@ -37,19 +50,19 @@ pub(super) fn lines(told: &Report, look: ReportView) -> Vec<String> {
     drawn(told, look).into_iter().map(|(line, _)| line).collect()
 }
 
-/// Its lines, and which of them are titles.
-fn drawn(told: &Report, look: ReportView) -> Vec<(String, bool)> {
+/// Its lines, and what each is.
+fn drawn(told: &Report, look: ReportView) -> Vec<(String, LineKind)> {
     let lang = look.lang;
-    let mut lines = vec![(about(told, look), true), (read(told, look), false)];
-    lines.extend(unreadable(told, look).map(|line| (line, false)));
+    let mut lines = vec![(about(told, look), LineKind::Title), (read(told, look), LineKind::Prose)];
+    lines.extend(unreadable(told, look).map(|line| (line, LineKind::Prose)));
     for section in sections(told, look).into_iter().map(|section| slimmed(section, look)) {
-        lines.push((String::new(), false));
-        lines.push((lang.say(section.name).to_owned(), true));
+        lines.push((String::new(), LineKind::Row));
+        lines.push((lang.say(section.name).to_owned(), LineKind::Title));
         if section.rows.is_empty() {
-            lines.push((lang.say("nothing").to_owned(), false));
+            lines.push((lang.say("nothing").to_owned(), LineKind::Row));
         }
-        lines.extend(rows(&section, look).into_iter().map(|line| (line, false)));
-        lines.extend(section.note.map(|note| (note, false)));
+        lines.extend(rows(&section, look).into_iter().map(|line| (line, LineKind::Row)));
+        lines.extend(section.note.map(|note| (note, LineKind::Prose)));
     }
     lines
 }

@@ -140,7 +140,9 @@ fn greet(app: &mut App, gateway: &Gateway, address: SocketAddr) -> OpResult {
         app.paper.line(format!("export {name}={value}"))?;
     }
     app.paper.line("")?;
-    app.paper.line(format!("API {url}/api/v1, MCP {url}/mcp, health {url}/readyz, metrics {url}/metrics"))?;
+    for (what, path) in [("API", "api/v1"), ("MCP", "mcp"), ("health", "readyz"), ("metrics", "metrics")] {
+        app.paper.line(format!("{what:<8} {url}/{path}"))?;
+    }
     app.paper.line("Ctrl-C stops it.")?;
     app.paper.flush()
 }
