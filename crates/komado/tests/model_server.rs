@@ -56,11 +56,12 @@ fn it_prints_what_to_paste_and_a_line_for_each_request() {
     let mut server = Running::start(&place, &["--window", "4096"]);
     let url = server.line().strip_prefix("listening at ").unwrap().to_owned();
     assert_eq!(server.line(), "window 4,096 tokens, counted by o200k");
-    let mut lines: Vec<String> = (0..7).map(|_| server.line()).collect();
+    let mut lines: Vec<String> = (0..8).map(|_| server.line()).collect();
     for expect in [
         format!("export OPENAI_BASE_URL={url}/v1"),
         format!("export ANTHROPIC_BASE_URL={url}"),
         format!("export OLLAMA_HOST={url}"),
+        format!("the gateway in front of it: komado serve --upstream {url}"),
     ] {
         assert!(lines.contains(&expect), "{expect}: {lines:?}");
     }

@@ -240,7 +240,11 @@ fn sessions_are_searched_together_and_their_scores_compare() {
         make("b", "ben", &spread(&["kernel crash", "garden shed", "garden door"]));
         let found = |scope: &RecallScope, query: &str| -> Vec<(String, f32)> {
             let found = room.engine.recall(scope, &RecallQuery { k: 30, ..RecallQuery::new(query) }).unwrap();
-            assert!(found.is_sorted_by(|a, b| a.score >= b.score));
+            let is_before = |a: &RecallHit, b: &RecallHit| match (a.is_beside(), b.is_beside()) {
+                (a_is, b_is) if a_is == b_is => a.score >= b.score,
+                (a_is, _) => !a_is,
+            };
+            assert!(found.is_sorted_by(is_before), "what has a word first, then the best");
             found.iter().map(|one| (format!("{}@{}", one.session, one.seq), one.score)).collect()
         };
         let both = found(&RecallScope::All, "kernel");

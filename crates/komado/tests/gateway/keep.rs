@@ -69,8 +69,6 @@ fn the_doctor_finds_nothing_in_what_was_imported_and_a_copy_takes_no_conversatio
     let session = ask(&gateway, &talk, &[]).header("x-komado-session").to_owned();
     gateway.place.ok(&["export", &session, "-o", "talk.jsonl"]);
     gateway.place.ok(&["import", "talk.jsonl", "--as", "copy"]);
-    let doctor = gateway.place.run(&["admin", "doctor"]);
-    assert!(doctor.code == 0 && !doctor.err.contains("copy"), "{}", doctor.err);
     talk.extend([said("assistant", "はい"), said("user", "閉めて")]);
     assert_eq!(ask(&gateway, &talk, &[]).header("x-komado-session"), session);
     // Where the original is not, the conversation goes on in what was brought.
@@ -82,4 +80,17 @@ fn the_doctor_finds_nothing_in_what_was_imported_and_a_copy_takes_no_conversatio
     assert!(doctor.code == 0 && !doctor.err.contains("lacked"), "{}", doctor.err);
     let answer = ask(&there, &talk, &[]);
     assert_eq!((answer.header("x-komado-placed"), answer.header("x-komado-session")), ("extends", &*session));
+}
+
+#[test]
+fn a_request_in_which_nothing_is_said_leaves_no_session() {
+    let fake = Fake::saying("はい");
+    let gateway = Gateway::before(&fake, "openai", &["--set", "llm.test.context_length=100000"]);
+    let answer = ask(&gateway, &[], &[]);
+    assert_eq!((answer.status(), answer.header("x-komado-fault")), (200, ""), "{}", gateway.log());
+    assert_eq!(fake.seen()[0].json(), json!({ "model": "m", "messages": [] }));
+    gateway.ask("POST /v1/chat/completions", &[], b"no JSON");
+    assert!(gateway.place.json_lines(&["sessions"]).is_empty());
+    assert_eq!(ask(&gateway, &[said("user", "小窓")], &[]).status(), 200);
+    assert_eq!(gateway.place.json_lines(&["sessions"]).len(), 1);
 }

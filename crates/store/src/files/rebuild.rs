@@ -200,16 +200,7 @@ impl FileStore {
     fn check_spots(&self, id: &SessionId) -> Result<()> {
         let alias = self.with_tasks(|tasks| tasks.get(id))?.and_then(|row| row.meta.config.alias);
         let spots = self.spots_of(id, alias.as_deref())?;
-        let count = self.with_tasks(|tasks| {
-            let mut own = Vec::new();
-            for spot in spots {
-                // A copy of a session does not take the place of its original.
-                if tasks.spots(&spot.name)?.iter().all(|known| known.session == *id) {
-                    own.push(spot);
-                }
-            }
-            tasks.note_spots(&own)
-        })?;
+        let count = self.with_tasks(|tasks| tasks.note_spots(&spots))?;
         if count > 0 {
             let requests = komado_core::amount::count(count as u64, "request");
             self.opener.note(format!(

@@ -143,6 +143,10 @@ impl ExchangeJob {
         if let Some(why) = &self.bad {
             return Err(self.unread(why));
         }
+        if self.is_wordless() {
+            self.pass(pipe, RelayNotes::default());
+            return Ok(());
+        }
         let gateway = &self.visit.gateway;
         let circuit = &gateway.house.circuit;
         let entered = circuit.check().map_err(|why| ExchangeFailure::Ours("store", why))?;
@@ -243,6 +247,17 @@ impl ExchangeJob {
             );
             return self.refuse(pipe, &refusal, notes);
         }
+        self.pass(pipe, notes);
+    }
+
+    /// True when nothing is said in it: there is no conversation to keep, and the provider says what it thinks of that. A request in
+    /// the manner of responses may go on with what was said before.
+    fn is_wordless(&self) -> bool {
+        self.arrival.skim.elements.is_empty() && self.arrival.dialect() != Dialect::Responses
+    }
+
+    /// Sends the request on untouched.
+    fn pass(&self, pipe: &mut ResponsePipe, notes: RelayNotes) {
         let UpstreamChoice { upstream, model, .. } = &self.choice;
         let provider = upstream.as_asked(self.arrival.dialect());
         let mut asking = ModelTarget::new(upstream.client.clone(), provider, model.as_str(), 0);
