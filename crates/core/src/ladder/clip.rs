@@ -181,7 +181,7 @@ impl ShownText<'_> {
         let (words, name) = (self.message.words(), self.name());
         longest(&words, 1, cap, |bytes| {
             let text =
-                words.get(..words.floor_char_boundary(bytes)).filter(|text| !text.trim().is_empty())?;
+                (0..=bytes).rev().find_map(|end| words.get(..end)).filter(|text| !text.trim().is_empty())?;
             Some(self.saying(format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len())))
         })
     }
