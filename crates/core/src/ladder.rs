@@ -221,7 +221,9 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     fn early(&self, round: LadderRound) -> Result<Option<LadderStep>, S::Error> {
         let (rungs, gain) = (self.budget.policy.rungs, self.marks.min_gain);
         let only_tools = self.verdict.rule == BudgetRule::ToolBudget;
-        if self.is_full() && let Some(step) = self.clip_large()? {
+        if self.is_full()
+            && let Some(step) = self.clip_large()?
+        {
             return Ok(Some(step));
         }
         let may_condense = !only_tools && rungs.condense && !round.condensed;
@@ -387,7 +389,11 @@ pub fn marker(hide: &[Span], words: &str, reach: OriginalsHint) -> String {
     let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
     let is_tools = reach == OriginalsHint::Tools;
     if words.chars().any(kana) {
-        let kept = if is_tools { format!("残っており、{read} で読めます") } else { "残っています".to_owned() };
+        let kept = if is_tools {
+            format!("残っており、{read} で読めます")
+        } else {
+            "残っています".to_owned()
+        };
         return format!("[以前のメッセージ (@{from}-@{to}) は省略されています。記録は{kept}。]");
     }
     let kept = if is_tools { format!(": read one with {read}") } else { String::new() };

@@ -28,8 +28,8 @@ mod render;
 pub use answer::{ParsedSummary, parse};
 pub use command::SummaryCommand;
 pub use compose::compose;
-pub use komado_core::ladder::OriginalsHint;
 pub(crate) use compose::{SummaryGoal, write};
+pub use komado_core::ladder::OriginalsHint;
 #[cfg(feature = "client")]
 pub use model::ByModel;
 pub(crate) use render::{cut_prefix, cut_split};

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::share::{check_budget, moved};
 use crate::thread::{Staged, StagedRows, Thread};
 use komado_core::budget::{Budget, BudgetRule, BudgetVerdict, Preset};
+use komado_core::clip::READ;
 use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::clip::READ;
 use komado_core::ladder::{LadderNext, LadderRound, LadderStep, OriginalsHint, Rung};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View, ladder};
@@ -159,7 +159,8 @@ fn give_back<T: Target>(to: &mut T, budget: &Budget, since: Seq) -> Result<Vec<S
     if budget.policy.preset != Preset::Komado {
         return Ok(back);
     }
-    let earlier: Vec<Seq> = to.parts().0.edits().rev().filter(|edit| *edit <= since).take(MOST_BACK).collect();
+    let earlier: Vec<Seq> =
+        to.parts().0.edits().rev().filter(|edit| *edit <= since).take(MOST_BACK).collect();
     for edit in earlier {
         let (view, source, _) = to.parts();
         let marks = budget.marks(budget.will_manage(view, source)?.fixed);
@@ -202,8 +203,7 @@ fn take<T: Target>(
 ) -> Result<()> {
     let rung = step.rung();
     let (view, source, _) = to.parts();
-    let verdict =
-        BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(view, source)? };
+    let verdict = BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(view, source)? };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == SummaryInput::Request;
     // The journal says that a model is about to be asked.

@@ -126,7 +126,9 @@ impl Blocks {
             Some(Kind::Assistant) if i >= set.newest => self.spoken = Some(item),
             Some(_) if i >= set.newest => self.newest.push(item),
             Some(Kind::Tool) => self.outputs.push(item),
-            Some(Kind::Assistant) if set.kinds.get(i + 1) != Some(&Some(Kind::Tool)) => self.replies.push(item),
+            Some(Kind::Assistant) if set.kinds.get(i + 1) != Some(&Some(Kind::Tool)) => {
+                self.replies.push(item)
+            }
             Some(Kind::User) => self.recent.push(item),
             Some(_) => {}
         }

@@ -49,7 +49,9 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     pub(super) fn clip_newest(&self) -> Result<Option<LadderStep>, S::Error> {
         let older: u64 = self.blocks.row[..self.blocks.older].iter().map(|block| block.free).sum();
         let newest = &self.blocks.newest;
-        if older > 0 && (older > share(self.movable(), 0.25) || self.level(newest, self.budget.usable) < LEAST) {
+        if older > 0
+            && (older > share(self.movable(), 0.25) || self.level(newest, self.budget.usable) < LEAST)
+        {
             return Ok(None);
         }
         self.clip_unanswered()
@@ -178,7 +180,8 @@ impl ShownText<'_> {
     fn few_words(&self, cap: u64) -> Option<Replace> {
         let (words, name) = (self.message.words(), self.name());
         longest(&words, 1, cap, |bytes| {
-            let text = words.get(..words.floor_char_boundary(bytes)).filter(|text| !text.trim().is_empty())?;
+            let text =
+                (0..=bytes).rev().find_map(|end| words.get(..end)).filter(|text| !text.trim().is_empty())?;
             Some(self.saying(format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len())))
         })
     }
@@ -191,7 +194,9 @@ impl ShownText<'_> {
             (Some(outcome), _) => placeholder(seq, outcome.output_ref.as_ref(), words.lines().count() as u64),
             (None, OriginalsHint::Kept) => format!("[a message of {bytes} bytes; it is kept]"),
             (None, OriginalsHint::Tools) => {
-                format!("[a message of {bytes} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]")
+                format!(
+                    "[a message of {bytes} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]"
+                )
             }
         })
     }

@@ -1,11 +1,11 @@
 //! Which blocks leave: the oldest, and none of the newest unit.
 
 use super::{Block, LadderStep, Scene, marker};
+use crate::Span;
 use crate::budget::{BudgetRule, KeepRule, share};
 use crate::head::EntrySource;
 use crate::journal::Entry;
 use crate::view::ShownItem;
-use crate::Span;
 
 /// Fewer tokens hold no summary.
 const SHORTEST: u64 = 64;
@@ -71,7 +71,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             let kept: u64 = inside.map(|item| u64::from(item.tokens)).sum();
             let tokens = block.free.saturating_sub(kept);
             let is_text = block.summary || block.marker;
-            let in_part = used + WORTH <= room && self.may_shrink(block, (used + tokens).saturating_sub(room));
+            let in_part =
+                used + WORTH <= room && self.may_shrink(block, (used + tokens).saturating_sub(room));
             let fits = used + tokens <= room || used < room && (used + tokens <= most || in_part);
             if !is_text && (tokens == 0 || fits) {
                 used += tokens;

@@ -60,7 +60,9 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// What is shown of an output that must give `tokens`: a part of it, or the placeholder.
     fn at_least(&self, candidate: &Candidate, tokens: u64) -> Result<Replace, S::Error> {
         let item = candidate.item;
-        let Some(cap) = u64::from(item.tokens).checked_sub(tokens) else { return Ok(candidate.replace.clone()) };
+        let Some(cap) = u64::from(item.tokens).checked_sub(tokens) else {
+            return Ok(candidate.replace.clone());
+        };
         let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
             return Ok(candidate.replace.clone());
         };

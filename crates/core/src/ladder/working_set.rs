@@ -97,11 +97,7 @@ fn asked<S: EntrySource + ?Sized>(
 }
 
 /// The index of the first item that the model has not answered yet.
-fn newest<S: EntrySource + ?Sized>(
-    view: &View,
-    source: &S,
-    items: &[ShownItem],
-) -> Result<usize, S::Error> {
+fn newest<S: EntrySource + ?Sized>(view: &View, source: &S, items: &[ShownItem]) -> Result<usize, S::Error> {
     let mut follows = false;
     let mut from = 0;
     let mut after = None;

@@ -103,7 +103,8 @@ fn marks_stand_on_top_of_what_is_fixed_and_no_preset_of_a_document_has_them_ther
     }
     // A share of what may move on top of a fixed part is no less than the same share of all: the quick look never misses.
     for fixed in 0..2_000 {
-        let (less, more) = (preset(Preset::Komado, 1_500).marks(fixed), preset(Preset::Komado, 1_500).marks(fixed + 1));
+        let (less, more) =
+            (preset(Preset::Komado, 1_500).marks(fixed), preset(Preset::Komado, 1_500).marks(fixed + 1));
         assert!(less.act_at <= more.act_at && less.low <= more.low, "{fixed}");
     }
 }
@@ -278,7 +279,8 @@ fn every_preset_is_found_by_its_name_and_a_verdict_tells_its_numbers() {
     let verdict = verdict(&preset(Preset::Komado, 128_000), 60_000, 40_000);
     assert_eq!((verdict.tokens, verdict.tool_tokens, verdict.rule), (100_000, 40_000, BudgetRule::SoftMark));
     assert!((verdict.percent - 78.125).abs() < 1e-9, "{}", verdict.percent);
-    let numbers = "100000 tokens, 0 fixed; window 128000, reserve 8192, usable 107008; acts at 96308, down to 64204";
+    let numbers =
+        "100000 tokens, 0 fixed; window 128000, reserve 8192, usable 107008; acts at 96308, down to 64204";
     assert_eq!(verdict.numbers(), numbers);
     let json = serde_json::to_string(&verdict).unwrap();
     assert!(json.contains(r#""rule":"soft_mark""#) && json.contains(r#""window":128000"#), "{json}");

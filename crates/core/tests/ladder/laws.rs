@@ -75,7 +75,8 @@ fn rounds(play: &mut Play, meter: Meter) {
                 check_fits(play, &budget);
                 check_valid(play, begun_by_user);
                 check_reachable(play);
-                let now = (play.book.view().setup(), play.book.view().pins().to_vec(), latest_instruction(play));
+                let now =
+                    (play.book.view().setup(), play.book.view().pins().to_vec(), latest_instruction(play));
                 assert_eq!(kept, now, "setup, pins or the latest instruction are gone");
                 let request = poured(&play.book, play.book.view());
                 if steps == 0 && !before.is_empty() {

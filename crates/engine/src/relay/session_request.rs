@@ -146,8 +146,7 @@ impl<'r> SessionRequest<'r> {
         let room = self.room();
         if let (0, Some(turns)) = (round, self.upstream.asking.history) {
             let budget = room.budget.clone().unwrap_or_else(|| self.budget(u64::from(u32::MAX)));
-            let reach = Some(self.reach());
-            let fitted = self.thread.bound_history(turns, &budget, reach)?;
+            let fitted = self.thread.bound_history(turns, &budget, Some(self.reach()))?;
             self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
         }
         if let Some(why) = self.guard(&room)? {
@@ -396,10 +395,9 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
-        let Some(budget) = &mut room.budget else { return Ok(true) };
-        if self.request.thread.has_room(budget) {
-            return Ok(true);
-        }
+        let thread = &self.request.thread;
+        let budget = room.budget.as_mut().filter(|budget| !thread.has_room(budget));
+        let Some(budget) = budget else { return Ok(true) };
         let settings = self.request.manner.settings.clone();
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),

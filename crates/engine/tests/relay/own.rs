@@ -13,7 +13,7 @@ pub(crate) fn grown(dialect: Dialect, stream: bool) -> (World, Agent) {
     agent.stream = stream;
     agent.turn(&world, "The lantern stands on the shelf behind the door. 提灯は棚の上。");
     let mut n = 0;
-    while world.last_seen().body.len() >= agent.body().len() / 2 || n < 10 {
+    while world.last_seen().body.len() * 3 >= agent.body().len() * 2 || n < 10 {
         n += 1;
         agent.turn(&world, &words(n).repeat(3));
         assert!(n < 120);

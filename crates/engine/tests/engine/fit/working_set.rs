@@ -32,7 +32,10 @@ fn beside_a_fixed_prompt_of_up_to_nine_tenths_the_newest_result_and_the_task_are
                 let view = words(&root);
                 assert_eq!(view[1], task, "{fixed}, {result}, {n}");
                 let newest = view.last().unwrap();
-                assert!(newest.contains(&format!("output of read_file {name}")), "{fixed}, {result}: {newest}");
+                assert!(
+                    newest.contains(&format!("output of read_file {name}")),
+                    "{fixed}, {result}: {newest}"
+                );
                 // In part only where the whole would not fit.
                 let whole = u64::from(root.record(seq).unwrap().tokens);
                 let shown = root.view().items(root.source()).unwrap().last().unwrap().tokens;
@@ -57,7 +60,7 @@ fn a_long_transcript_leaves_three_fifths_of_a_small_window_in_use() {
     let budget = Budget::new(Preset::Komado.policy(), 16_000, &[]);
     let fitted = fit(&mut root, &budget);
     assert!((6_720..=8_500).contains(&fitted.after), "{} of 11200", fitted.after);
-    for n in 50..54 {
+    for n in 51..54 {
         assert!(shows(&root, &format!(r#"output of read_file {{"path":"f{n}.rs"}}"#)), "read {n} is hidden");
     }
 }
@@ -92,7 +95,9 @@ fn a_pasted_file_that_is_too_large_is_shown_in_part() {
     let id = room.session("s");
     let mut root = room.root(&id);
     ask(&mut root, "I will show you files", 20);
-    (0..4).for_each(|n| drop(tell(&mut root, &format!("old reply {n}"), 400)));
+    for n in 0..4 {
+        tell(&mut root, &format!("old reply {n}"), 400);
+    }
     ask(&mut root, "here is the file", 6_500);
     tell(&mut root, "Ok.", 4);
     ask(&mut root, "now change line 3", 20);
@@ -128,7 +133,8 @@ fn an_answer_of_our_own_tools_is_not_hidden_before_the_model_has_seen_it() {
 
 #[test]
 fn a_projects_instructions_before_the_task_stay_with_it_until_there_is_no_other_way() {
-    let instructions = format!("# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\n{}\n</INSTRUCTIONS>", text("Be", 500));
+    let instructions =
+        format!("# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\n{}\n</INSTRUCTIONS>", text("Be", 500));
     let environment = "<environment_context>\n<cwd>/app</cwd>\n</environment_context>";
     let room = Room::memory();
     let id = room.session("s");
