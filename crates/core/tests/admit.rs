@@ -107,7 +107,7 @@ const REFUSED: [(&str, &str, &str, &str); 45] = [
         STORY,
         r#"tool c1 read replaces=3 "late""#,
         "NoEntry",
-        "@3 does not serve here: no result of this call stands there",
+        "@3 cannot be used here: no result of this call stands there",
     ),
     (STORY, r#"tool c1 read replaces=2 "late""#, "NoEntry", "name the one whose place it takes"),
     (WAITING, r#"tool c1 read replaces=99 "late""#, "NoEntry", "no result of this call stands there"),

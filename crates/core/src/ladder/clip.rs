@@ -97,7 +97,9 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
         let mut replace = Vec::new();
         for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
-            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
+                continue;
+            };
             let swap = self.shown(item.seq, &message).shortened(cap);
             if swap.tokens < item.tokens {
                 replace.push(swap);
@@ -109,7 +111,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
 
     /// The fewest tokens that an item of the newest unit, or a request that is too large, can be shown in.
     pub(super) fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
-        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
+        let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
             return Ok(u64::from(item.tokens));
         };
         let least = self.shown(item.seq, &message).shortened(LEAST).tokens;

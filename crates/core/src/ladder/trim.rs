@@ -63,7 +63,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let Some(cap) = u64::from(item.tokens).checked_sub(tokens) else {
             return Ok(candidate.replace.clone());
         };
-        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
+        let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
             return Ok(candidate.replace.clone());
         };
         Ok(self.shown(item.seq, &message).part(cap).unwrap_or_else(|| candidate.replace.clone()))
@@ -85,7 +85,9 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let asked = self.asked()?;
         let mut found = Vec::new();
         for item in self.old_outputs() {
-            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
+                continue;
+            };
             let Some(outcome) = message.outcome() else { continue };
             let lines = message.words().lines().count() as u64;
             let text = placeholder(item.seq, outcome.output_ref.as_ref(), lines);

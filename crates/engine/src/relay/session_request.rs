@@ -22,10 +22,10 @@ use crate::exchange::{
     ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
 };
 use crate::fit::{DoneEdit, FitResult, Ladder};
+use crate::late;
 use crate::lesson::AppliedLesson;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
-use crate::late;
 use komado_core::budget::Budget;
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};

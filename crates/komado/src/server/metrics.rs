@@ -57,7 +57,11 @@ const NAMES: &[(&str, Kind, &str)] = &[
     ("komado_upstream_errors_total", Labelled, "Answers that are errors, by provider and status"),
     ("komado_upstream_away_total", Labelled, "Providers that could not be reached"),
     ("komado_cut_total", Counter, "Answers that broke off, because the provider or the client went"),
-    ("komado_repeated_calls_total", Counter, "Requests after the fifth and each later call of a tool whose answer an edit hides"),
+    (
+        "komado_repeated_calls_total",
+        Counter,
+        "Requests after the fifth and each later call of a tool whose answer an edit hides",
+    ),
     ("komado_truncated_total", Counter, "Answers to less than was sent, without a word about it"),
     ("komado_faults_total", Labelled, "Internal faults; the requests were passed on unchanged, or stopped"),
     ("komado_turned_away_total", Labelled, "Requests over a limit"),

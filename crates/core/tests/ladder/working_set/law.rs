@@ -520,7 +520,7 @@ impl Sight<'_> {
             self.edits().filter(|(_, edit)| !edit.show.is_empty()).last().map_or(0, |(_, edit)| {
                 let is_summary = edit.show.iter().any(|show| show.kind == ShowKind::Summary);
                 if is_summary {
-                    self.budget.summary().saturating_sub(u64::from(edit.shown_tokens()))
+                    self.budget.marks(self.mark(0.0)).summary.saturating_sub(u64::from(edit.shown_tokens()))
                 } else {
                     0
                 }
