@@ -145,7 +145,7 @@ fn to_dos(span: &[Message]) -> (Vec<String>, Vec<String>) {
 
 /// The words as a line has them; of long ones only the beginning.
 fn one_line(text: &str) -> String {
-    super::facts::one_line(text).chars().take(150).collect()
+    crate::facts::one_line(text).chars().take(150).collect()
 }
 
 #[cfg(test)]
