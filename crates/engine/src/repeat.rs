@@ -32,7 +32,7 @@ const MOST_ENTRIES: usize = 2_048;
 const MOST_CALLS: usize = 64;
 
 /// The part of what may be used that pinned answers may take, as a divisor.
-const SHARE: u64 = 2;
+const SHARE: u64 = 8;
 
 /// A call that the model makes again while an edit hides its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

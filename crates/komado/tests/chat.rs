@@ -143,7 +143,7 @@ fn a_failed_request_does_not_end_the_chat() {
 fn continue_takes_up_the_conversation_that_changed_last_and_shows_how_it_went() {
     let place = Place::new();
     let said = place.run(&["chat", "-c", "--provider", "scripted"]);
-    assert!(said.code == 3 && said.err.contains("no conversation was begun in this folder"), "{}", said.err);
+    assert!(said.code == 3 && said.err.contains("no conversation was begun in the working folder"), "{}", said.err);
     let lines: String = (0..5).map(|n| format!("repeat: word{n}\n")).collect();
     let first = session(&chat(&place, &[], &lines));
     let second = session(&chat(&place, &[], "repeat: elsewhere\n"));
@@ -292,7 +292,7 @@ fn where_an_imported_session_was_asked_is_not_where_it_is_asked_here() {
     place.ok(&["export", &id, "-o", "one.jsonl"]);
     place.ok(&["import", "one.jsonl", "--as", "brought"]);
     let said = place.run(&["ask", "brought", "a secret"]);
-    assert!(said.code == 2 && said.err.contains("nothing is known of provider"), "{}", said.err);
+    assert!(said.code == 2 && said.err.contains("unknown provider"), "{}", said.err);
     assert_eq!(server.seen().len(), 1);
     let said = place.run(&["new", "--provider", server.url(), "--model", "m", "--window", "4000"]);
     assert!(said.code == 2 && said.err.contains("is a name, not http://"), "{}", said.err);

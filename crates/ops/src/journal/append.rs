@@ -104,10 +104,6 @@ impl Operation for AppendMessages {
     type Output = Appended;
 
     fn run(self, context: &OperationContext) -> OpResult<Appended> {
-        let is_empty = self.text.as_ref().is_some_and(|text| text.trim().is_empty());
-        if is_empty && self.role != Some(Role::Tool) {
-            return Err(OpFault::input("the message is empty; write the words that it says"));
-        }
         let messages = self.read()?;
         let found = context.find_now(&self.at)?;
         let mut thread = open(context, &found, self.strict)?;
