@@ -31,7 +31,9 @@ pub(crate) fn trued(meter: Meter, play: &Play, entry: Entry) -> (Entry, u32) {
         Entry::Edit(mut edit) => {
             edit.show.iter_mut().for_each(|show| show.tokens = meter.said(&show.text));
             for swap in &mut edit.replace {
-                if let Some(Entry::Message(message, _)) = play::entry(&play.book, play.book.view().result(swap.seq)) {
+                if let Some(Entry::Message(message, _)) =
+                    play::entry(&play.book, play.book.view().result(swap.seq))
+                {
                     swap.tokens = meter.message(&message.saying(&swap.text));
                 }
             }
