@@ -342,6 +342,14 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         self.verdict.tokens
     }
 
+    /// True when it pays that `shown` tokens stand for `free`: they free at least as much as they take, or it is just this
+    /// that makes the request fit.
+    fn pays(&self, free: u64, shown: u64) -> bool {
+        let after = self.tokens().saturating_sub(free.saturating_sub(shown));
+        let makes_fit = |most: u64| self.tokens() > most && after <= most;
+        shown < free && (2 * shown <= free || makes_fit(self.budget.usable) || makes_fit(self.budget.most()))
+    }
+
     /// True when the request would not fit.
     fn is_full(&self) -> bool {
         self.verdict.rule == BudgetRule::HardGate
@@ -435,7 +443,7 @@ pub struct Floor {
     pub requests: u64,
     /// What the model has not answered yet, as short as it can be shown.
     pub newest: u64,
-    /// The marker for everything else.
+    /// The marker for everything else, or that where it is smaller.
     pub marker: u64,
 }
 
@@ -475,7 +483,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             return Ok(None);
         }
         let floor = self.floor()?;
-        Ok((floor.floor - floor.marker > floor.most).then_some(floor))
+        Ok((floor.floor > floor.most).then_some(floor))
     }
 
     /// What takes how much when nothing more can leave.
@@ -489,7 +497,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         for item in self.blocks.newest.iter().chain(&self.blocks.spoken) {
             newest -= u64::from(item.tokens) - self.least(item)?;
         }
-        let marker = self.marker_tokens()?;
+        let older: u64 = self.blocks.row[..self.blocks.older].iter().map(|block| block.free).sum();
+        let marker = self.marker_tokens()?.min(older);
         let (weight, blocks) = (self.view.weight(), &self.blocks);
         let mut floor = Floor {
             most: self.budget.most(),

@@ -69,15 +69,22 @@ impl Blocks {
     pub fn of<S: EntrySource + ?Sized>(view: &View, source: &S, usable: u64) -> Result<Self, S::Error> {
         let set = WorkingSet::of(view, source)?;
         let mut blocks = Self { fixed: set.fixed, ..Self::default() };
-        let opening = set.opening(view, usable);
-        if !set.is_led(view) {
-            blocks.opening = opening.iter().map(|&i| set.items[i]).collect();
+        let (opening, led) = (set.opening(view, usable), set.led(view));
+        for &i in &opening {
+            if i < led {
+                blocks.pinned += u64::from(set.items[i].tokens);
+            } else {
+                blocks.opening.push(set.items[i]);
+            }
         }
         for (i, (item, kind)) in set.items.iter().zip(&set.kinds).enumerate() {
             let held = set.is_pinned(view, i);
             let stays = set.is_fixed(view, i) || opening.contains(&i);
             blocks.weigh(&set, i, held);
-            if stays && !held {
+            // A request stays by itself, as its pin may be taken away later; where an edit goes over it, that is too late.
+            let asks = Some(i) == set.task || Some(i) == set.instruction;
+            let is_over = |edit| view.hidden_by(edit).iter().any(|span| span.holds(item.seq));
+            if stays && (!held || asks && !view.edits().any(is_over)) {
                 blocks.kept.push(item.seq);
             }
             let head = source.head(item.seq)?;
@@ -176,21 +183,22 @@ impl WorkingSet {
     /// The agent's messages before the task, when they take at most a quarter of what may move. They stay, too, where one
     /// of the model's that is pinned would else come before every user's.
     fn opening(&self, view: &View, usable: u64) -> Vec<usize> {
-        let before = self.leading..self.task.unwrap_or(self.leading).max(self.leading);
+        let before = self.leading..self.task.unwrap_or(0).min(self.newest).max(self.leading);
         let is_own = |i: &usize| self.kinds[*i] == Some(Kind::User) && !self.is_pinned(view, *i);
-        let opening: Vec<usize> = before.clone().filter(is_own).collect();
+        let mut opening: Vec<usize> = before.filter(is_own).collect();
         let tokens: u64 = opening.iter().map(|&i| u64::from(self.items[i].tokens)).sum();
-        if tokens <= share(usable.saturating_sub(self.fixed), 0.25) || self.is_led(view) {
-            return opening;
+        if tokens > share(usable.saturating_sub(self.fixed), 0.25) {
+            opening.retain(|&i| i < self.led(view));
         }
-        Vec::new()
+        opening
     }
 
-    /// True when something of the model's before the task is pinned.
-    pub(super) fn is_led(&self, view: &View) -> bool {
-        let before = self.leading..self.task.unwrap_or(self.leading).max(self.leading);
+    /// Where the first of the model's messages before the task is that a pin holds; 0 where there is none. What users said
+    /// before it stays as long as the pin does.
+    fn led(&self, view: &View) -> usize {
+        let mut before = self.leading..self.task.unwrap_or(0).max(self.leading);
         let is_other = |i: usize| matches!(self.kinds[i], Some(Kind::Assistant | Kind::Tool));
-        before.into_iter().any(|i| is_other(i) && self.is_pinned(view, i))
+        before.find(|&i| is_other(i) && self.is_pinned(view, i)).unwrap_or(0)
     }
 }
 

@@ -23,6 +23,15 @@ const LONGEST: u64 = 16;
 /// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
 const ROUNDS: u32 = 10;
 
+/// How often what some texts leave of their part goes to the others.
+const RAISES: u32 = 4;
+
+/// Bytes from which on notes are longer, so that a text is not always longer where it may be.
+const LONG_NOTES: usize = 1_024;
+
+/// Words of fewer bytes say nothing.
+const FEWEST: usize = 16;
+
 /// Tokens to which nothing of the newest unit is cut, nor a message of the user: some words, and what the rest is.
 const LEAST: u64 = 64;
 
@@ -59,21 +68,15 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
 
     /// The same, whatever else there is.
     pub(super) fn clip_unanswered(&self) -> Result<Option<LadderStep>, S::Error> {
-        let newest = &self.blocks.newest;
-        let step = self.clip_to(newest, self.level(newest, self.budget.usable).max(LEAST))?;
-        match (step, self.blocks.spoken) {
-            (None, Some(spoken)) => {
-                let cap = self.level(&[spoken], self.budget.usable).max(LEAST);
-                self.clip_to(&[spoken], cap)
-            }
+        match (self.clip_into(&self.blocks.newest)?, self.blocks.spoken) {
+            (None, Some(spoken)) => self.clip_into(&[spoken]),
             (step, _) => Ok(step),
         }
     }
 
     /// The task and the latest instruction, where they take more than half of what is usable, cut to the room there is.
     pub(super) fn clip_requests(&self) -> Result<Option<LadderStep>, S::Error> {
-        let large = self.requests().filter(|item| self.is_large(item)).collect::<Vec<_>>();
-        self.clip_to(&large, self.level(&large, self.budget.usable).max(LEAST))
+        self.clip_into(&self.requests().filter(|item| self.is_large(item)).collect::<Vec<_>>())
     }
 
     /// The task and the latest instruction, once where they are one.
@@ -94,19 +97,77 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         level(items, most.saturating_sub(self.tokens() - all))
     }
 
+    /// `items` cut to the room that is left for them. A text that can only be cut at its lines leaves some of its part,
+    /// which the others take.
+    fn clip_into(&self, items: &[ShownItem]) -> Result<Option<LadderStep>, S::Error> {
+        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
+        let room = self.budget.usable.saturating_sub(self.tokens() - all);
+        let mut cap = level(items, room).max(LEAST);
+        let mut cut = self.cuts(items, cap)?;
+        for _ in 0..RAISES {
+            let left = room.saturating_sub(all - freed(items, &cut)) / (cut.len() as u64).max(1);
+            if left < LEAST / 4 {
+                break;
+            }
+            cap = cap.saturating_add(left);
+            let more = self.cuts(items, cap)?;
+            if more.is_empty() || all - freed(items, &more) > room {
+                break;
+            }
+            cut = more;
+        }
+        let left = room.saturating_sub(all - freed(items, &cut));
+        Ok(replaced(self.filled(items, cut, left)?))
+    }
+
+    /// `cut` with more of one text or another, the smallest first, as long as `left` tokens hold it.
+    fn filled(
+        &self,
+        items: &[ShownItem],
+        mut cut: Vec<Replace>,
+        mut left: u64,
+    ) -> Result<Vec<Replace>, S::Error> {
+        let mut row: Vec<ShownItem> = items.to_vec();
+        row.sort_by_key(|item| item.tokens);
+        for item in row {
+            let Some(at) = cut.iter().position(|swap| swap.seq == item.seq) else { continue };
+            if left < LEAST / 4 {
+                break;
+            }
+            let now = u64::from(cut[at].tokens);
+            match self.cuts(&[item], now + left)?.pop() {
+                Some(swap) if u64::from(swap.tokens) > now && u64::from(swap.tokens) <= now + left => {
+                    left -= u64::from(swap.tokens) - now;
+                    cut[at] = swap;
+                }
+                None if u64::from(item.tokens) <= now + left => {
+                    left -= u64::from(item.tokens) - now;
+                    cut.remove(at);
+                }
+                _ => {}
+            }
+        }
+        Ok(cut)
+    }
+
     fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
+        Ok(replaced(self.cuts(items, cap)?))
+    }
+
+    /// Those of `items` that take more than `cap` tokens, cut to that.
+    fn cuts(&self, items: &[ShownItem], cap: u64) -> Result<Vec<Replace>, S::Error> {
         let mut replace = Vec::new();
         for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
             let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
                 continue;
             };
-            let swap = self.shown(item.seq, &message).shortened(cap);
-            if swap.tokens < item.tokens {
-                replace.push(swap);
-            }
+            let shown = self.shown(item.seq, &message);
+            let pays = |gone: &Replace| self.pays(u64::from(item.tokens), u64::from(gone.tokens));
+            let swap = shown.words(cap).or_else(|| Some(shown.gone()).filter(pays));
+            replace.extend(swap.filter(|swap| swap.tokens < item.tokens));
         }
         replace.sort_by_key(|replace| replace.seq);
-        Ok((!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace }))
+        Ok(replace)
     }
 
     /// The fewest tokens that an item of the newest unit, or a request that is too large, can be shown in.
@@ -117,6 +178,16 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let least = self.shown(item.seq, &message).shortened(LEAST).tokens;
         Ok(u64::from(least.min(item.tokens)))
     }
+}
+
+fn replaced(replace: Vec<Replace>) -> Option<LadderStep> {
+    (!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace })
+}
+
+/// Tokens that `replace` frees of `items`.
+fn freed(items: &[ShownItem], replace: &[Replace]) -> u64 {
+    let was = |seq| items.iter().find(|item| item.seq == seq).map_or(0, |item| u64::from(item.tokens));
+    replace.iter().map(|swap| was(swap.seq).saturating_sub(u64::from(swap.tokens))).sum()
 }
 
 /// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
@@ -162,7 +233,12 @@ impl ShownText<'_> {
 
     /// The same with a few words, at least, where there is room for any.
     fn shortened(&self, cap: u64) -> Replace {
-        self.part(cap).or_else(|| self.few_words(cap)).unwrap_or_else(|| self.gone())
+        self.words(cap).unwrap_or_else(|| self.gone())
+    }
+
+    /// As many of its words as `cap` tokens hold, be they few.
+    fn words(&self, cap: u64) -> Option<Replace> {
+        self.part(cap).or_else(|| self.few_words(cap))
     }
 
     /// Head and tail of the message, as much as `cap` tokens hold.
@@ -181,7 +257,7 @@ impl ShownText<'_> {
     /// Its first words, and how many there are.
     fn few_words(&self, cap: u64) -> Option<Replace> {
         let (words, name) = (self.message.words(), self.name());
-        longest(&words, 1, cap, |bytes| {
+        longest(&words, FEWEST, cap, |bytes| {
             let text =
                 (0..=bytes).rev().find_map(|end| words.get(..end)).filter(|text| !text.trim().is_empty())?;
             Some(self.saying(format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len())))
@@ -222,19 +298,42 @@ fn longest(
     cap: u64,
     text: impl Fn(usize) -> Option<Replace>,
 ) -> Option<Replace> {
-    let mut best = None;
+    if cap == 0 {
+        return None;
+    }
+    let fitting = |bytes| text(bytes).filter(|replace| u64::from(replace.tokens) <= cap);
+    let mut best: Option<Replace> = None;
+    let mut take = |fit: Replace| {
+        if best.as_ref().is_none_or(|best| best.tokens < fit.tokens) {
+            best = Some(fit);
+        }
+    };
     // More bytes than these hold more tokens than `cap` in anything but blanks; to try them would only take long.
-    let longest = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * shortest);
-    let (mut least, mut most) = (shortest, words.len().min(longest));
-    for _ in 0..ROUNDS {
-        if least >= most || cap == 0 {
-            break;
+    let most = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * shortest);
+    let most = words.len().min(most);
+    for (mut least, mut most) in [(shortest, most.min(LONG_NOTES)), (LONG_NOTES, most)] {
+        for _ in 0..ROUNDS {
+            if least >= most {
+                break;
+            }
+            let bytes = least.midpoint(most);
+            match fitting(bytes) {
+                Some(fit) => {
+                    take(fit);
+                    least = bytes + 1;
+                }
+                None => most = bytes,
+            }
         }
-        let bytes = least.midpoint(most);
-        match text(bytes).filter(|replace| u64::from(replace.tokens) <= cap) {
-            Some(fit) => (best, least) = (Some(fit), bytes + 1),
-            None => most = bytes,
+    }
+    // Whole lines go at a time: where that leaves more than a tenth, a longer text may be one that fits.
+    let mut bytes = best.as_ref().map_or(shortest, |best| best.text.len()).max(shortest);
+    while bytes < most && best.as_ref().is_none_or(|best| 10 * u64::from(best.tokens) < 9 * cap) {
+        let Some(found) = text(bytes).filter(|found| u64::from(found.tokens) <= 2 * cap) else { break };
+        if u64::from(found.tokens) <= cap && best.as_ref().is_none_or(|best| best.tokens < found.tokens) {
+            best = Some(found);
         }
+        bytes += bytes / 40 + 1;
     }
     best
 }

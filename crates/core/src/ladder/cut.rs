@@ -81,8 +81,25 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             }
         }
         gone.reverse();
+        self.begin_with_user(&mut gone, &stay);
         stay.retain(|item| gone.iter().any(|&i| blocks.row[i].extent.holds(item.seq)));
         Cut { blocks: gone, stay }
+    }
+
+    /// Where what users said at the beginning leaves, what the model said after it leaves too: a request begins with a
+    /// user's message.
+    fn begin_with_user(&self, gone: &mut Vec<usize>, stay: &[ShownItem]) {
+        let blocks = &self.blocks;
+        let holds = |i: usize| stay.iter().any(|item| blocks.row[i].extent.holds(item.seq));
+        if gone.is_empty() {
+            return;
+        }
+        let begins = |&i: &usize| blocks.row[i].begins_turn && !gone.contains(&i) || holds(i);
+        let first = (0..blocks.older).find(begins).unwrap_or(blocks.older);
+        let speaks = |&i: &usize| !blocks.row[i].begins_turn && !gone.contains(&i);
+        let led: Vec<usize> = self.leaving(0..first).filter(speaks).collect();
+        gone.extend(led);
+        gone.sort_unstable();
     }
 
     /// True when the outputs and replies in a block can give `tokens` and something of them stays.
@@ -232,17 +249,24 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         self.leave_out(&self.leaving(0..self.blocks.older).collect::<Vec<_>>(), &[])
     }
 
-    /// A marker in place of the agent's own messages before the task.
+    /// A marker in place of the agent's own messages before the task, and of everything else before the newest unit.
     pub(super) fn truncate_opening(&self) -> Result<Option<LadderStep>, S::Error> {
-        let opening = &self.blocks.opening;
+        let (opening, plain) = (&self.blocks.opening, self.plain(self.blocks.older));
+        if opening.is_empty() {
+            return Ok(None);
+        }
+        let free: u64 = plain.iter().map(|&i| self.blocks.row[i].free).sum();
+        let mut spans = self.blocks.spans(plain.into_iter(), &[]);
+        spans.extend(opening.iter().map(|item| Span::new(item.seq, item.seq)));
+        spans.sort_unstable_by_key(|span| span.from);
         let mut hide: Vec<Span> = Vec::new();
-        for item in opening {
+        for span in spans {
             match hide.last_mut() {
-                Some(last) if last.to + 1 == item.seq => last.to = item.seq,
-                _ => hide.push(Span::new(item.seq, item.seq)),
+                Some(last) if last.to + 1 == span.from => last.to = span.to,
+                _ => hide.push(span),
             }
         }
-        self.mark_out(hide, opening.iter().map(|item| u64::from(item.tokens)).sum())
+        self.mark_out(hide, free + opening.iter().map(|item| u64::from(item.tokens)).sum::<u64>())
     }
 
     /// The marker for spans, in the language of the latest instruction.
@@ -305,14 +329,14 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         self.mark_out(self.blocks.spans(blocks.iter().copied(), &stay), free - kept.min(free))
     }
 
-    /// `None` when the marker would be no smaller than what it stands for.
+    /// `None` when the marker does not pay.
     fn mark_out(&self, hide: Vec<Span>, free: u64) -> Result<Option<LadderStep>, S::Error> {
         if hide.is_empty() {
             return Ok(None);
         }
         let marker = self.marker(&hide)?;
-        let gains = free > u64::from(self.meter.said(&marker));
-        Ok(gains.then_some(LadderStep::Truncate { hide, marker }))
+        let pays = self.pays(free, u64::from(self.meter.said(&marker)));
+        Ok(pays.then_some(LadderStep::Truncate { hide, marker }))
     }
 }
 

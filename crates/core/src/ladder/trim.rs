@@ -92,7 +92,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             let lines = message.words().lines().count() as u64;
             let text = placeholder(item.seq, outcome.output_ref.as_ref(), lines);
             let tokens = self.meter.message(&message.saying(&text));
-            if tokens < item.tokens {
+            if self.pays(u64::from(item.tokens), u64::from(tokens)) {
                 let stale = asked.is_stale(self.source.head(item.seq)?.unit, &outcome.call_id);
                 found.push(Candidate {
                     item: *item,

@@ -55,7 +55,10 @@ impl WorkingSet {
         let users = || (0..items.len()).filter(|&i| kinds[i] == Some(Kind::User));
         let task = asked(source, &items, users())?.or_else(|| users().next());
         let instruction = asked(source, &items, users().rev())?.or_else(|| users().next_back());
-        let newest = newest(view, source, &items)?;
+        let newest = newest(view, source, &items)?.unwrap_or_else(|| {
+            let said = |&i: &usize| items[i].what != ItemSource::Shown;
+            (task.unwrap_or(leading)..items.len()).find(said).unwrap_or(items.len())
+        });
         let mut set = Self { items, kinds, leading, open, task, instruction, newest, fixed: 0 };
         let own: u64 = (0..set.items.len())
             .filter(|&i| set.is_fixed(view, i))
@@ -96,25 +99,28 @@ fn asked<S: EntrySource + ?Sized>(
     Ok(None)
 }
 
-/// The index of the first item that the model has not answered yet.
-fn newest<S: EntrySource + ?Sized>(view: &View, source: &S, items: &[ShownItem]) -> Result<usize, S::Error> {
+/// The index of the first item that the model has not answered yet; `None` before its first words. What shows a child
+/// thread is nothing to answer.
+fn newest<S: EntrySource + ?Sized>(
+    view: &View,
+    source: &S,
+    items: &[ShownItem],
+) -> Result<Option<usize>, S::Error> {
     let mut follows = false;
-    let mut from = 0;
-    let mut after = None;
+    let mut called = view.open().unit;
     for entry in view.back(source, Seq::MAX) {
         let (seq, head) = entry?;
         if head.kind == Kind::Assistant {
-            let calls = after.is_some_and(|unit| unit == seq) || view.open().unit == seq;
-            from = if calls || !follows { seq } else { seq + 1 };
-            break;
+            let from = if called == seq || !follows { seq } else { seq + 1 };
+            let said = |item: &ShownItem| item.what != ItemSource::Shown && item.seq >= from;
+            return Ok(Some(items.iter().position(said).unwrap_or(items.len())));
         }
-        if head.kind.is_item() {
-            follows = true;
-            after = Some(head.unit);
+        if head.kind == Kind::Tool {
+            called = head.unit;
         }
+        follows |= head.kind.is_item() && head.kind != Kind::Anchor;
     }
-    let said = |item: &ShownItem| item.what != ItemSource::Shown && item.seq >= from;
-    Ok(items.iter().position(said).unwrap_or(items.len()))
+    Ok(None)
 }
 
 /// True when the child thread that was anchored at `first` is at work or waits.

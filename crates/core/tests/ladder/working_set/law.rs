@@ -21,10 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEAST_BYTES: usize = 400;
 /// Tokens that a notice may be longer or shorter than another.
 const NOTICE: u64 = 24;
-/// As long as what may stand in place of all that left.
-const MARKER: &str = "[Earlier messages (@100-@999) are left out to save room. They are kept: read one with \
-    tool_output_cache({\"ref_id\":\"@100\"}).]";
-
 /// What the law asks for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Clause {
@@ -111,10 +107,18 @@ impl<'a> Sight<'a> {
         let shown = play.items().into_iter().map(|item| (item.seq, item)).collect();
         let is_instruction =
             |entry: &&(Seq, Kind, Message)| entry.1 == Kind::User && !is_harness(&entry.2.words());
-        let task = said.iter().find(is_instruction).map(|entry| entry.0);
-        let latest = said.iter().rev().find(is_instruction).map(|entry| entry.0);
-        let newest = newest(&said, task);
         let away = away(play);
+        // Where a person took the task out, what is shown decides which it is now.
+        let is_left = |entry: &&(Seq, Kind, Message)| before.view().shows(entry.0);
+        let is_user = |entry: &&(Seq, Kind, Message)| entry.1 == Kind::User;
+        let first = said.iter().find(is_instruction).filter(|entry| !away.contains(&entry.0));
+        let last = said.iter().rfind(is_instruction).filter(|entry| !away.contains(&entry.0));
+        let left = || said.iter().filter(is_left);
+        // Where the user asks for nothing, the first and the last message stand for it: a request begins with a user's.
+        let task = first.or_else(|| left().find(is_instruction)).or_else(|| left().find(is_user));
+        let latest = last.or_else(|| left().rfind(is_instruction)).or_else(|| left().rfind(is_user));
+        let (task, latest) = (task.map(|entry| entry.0), latest.map(|entry| entry.0));
+        let newest = newest(&said, task);
         Self { play, budget, meter, before, said, shown, away, task, latest, newest, least_usable }
     }
 
@@ -173,6 +177,16 @@ impl<'a> Sight<'a> {
 
     fn pinned(&self, seq: Seq) -> bool {
         self.play.book.view().is_pinned(seq)
+    }
+
+    /// Tokens of what stands in place of all that left, in the language of the latest instruction.
+    fn marker(&self) -> u64 {
+        let words = self.latest.map_or_else(String::new, |seq| self.message(seq).words());
+        u64::from(self.meter.said(&ladder::marker(
+            &[Span::new(100, 999)],
+            &words,
+            ladder::OriginalsHint::Tools,
+        )))
     }
 
     /// The edits of this request.
@@ -395,7 +409,7 @@ impl Sight<'_> {
         };
         let left: u64 =
             self.said.iter().filter(|entry| is_free(entry.0)).map(|entry| self.now(entry.0)).sum();
-        (left > 2 * u64::from(self.meter.said(MARKER))).then_some(left)
+        (left > 2 * self.marker()).then_some(left)
     }
 
     /// What an agent says of itself before the task stays, up to a quarter of what may move.
@@ -558,20 +572,25 @@ impl Sight<'_> {
         (after > self.tokens() && after <= self.mark(0.75)).then_some((edit, after))
     }
 
-    /// No edit frees less than what it shows takes.
+    /// No edit frees less than what it shows takes, except the one that makes the request fit.
     fn check_worth(&self, broken: &mut Broken) {
         for (seq, edit) in self.edits() {
             let (before, after) = (self.play.book.view_at(seq - 1), self.play.book.view_at(seq));
             let freed = before.tokens().saturating_sub(after.tokens());
             let takes = u64::from(edit.shown_tokens());
-            if !edit.show.is_empty() && freed < takes {
+            // The request fits by this alone.
+            let makes_fit = |freed: u64| {
+                let holds = |most: u64| after.tokens() <= most && after.tokens() + freed > most;
+                holds(self.budget.usable) || holds(self.budget.most())
+            };
+            if !edit.show.is_empty() && freed < takes && !makes_fit(freed) {
                 broken.push((Clause::Worth, format!("@{seq} shows {takes} tokens to free {freed}")));
             }
             let was: BTreeMap<Seq, u64> =
                 play::items(&self.play.book, &before).iter().map(|i| (i.seq, u64::from(i.tokens))).collect();
             for swap in edit.replace.iter().filter(|swap| !self.tells_of(swap.seq, &swap.text)) {
                 let freed = was.get(&swap.seq).map_or(0, |was| was.saturating_sub(u64::from(swap.tokens)));
-                if freed < u64::from(swap.tokens) {
+                if freed < u64::from(swap.tokens) && !makes_fit(freed) {
                     let (seq, takes) = (swap.seq, swap.tokens);
                     broken
                         .push((Clause::Worth, format!("a placeholder of {takes} for @{seq} frees {freed}")));
@@ -603,7 +622,7 @@ impl Sight<'_> {
                 _ => self.least(*seq).min(whole),
             };
         }
-        let least = least + u64::from(self.meter.said(MARKER));
+        let least = least + self.marker();
         if least <= self.budget.most() {
             broken.push((Clause::Floor, format!("what must stay takes {least} at most: {floor}")));
         }
