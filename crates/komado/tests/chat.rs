@@ -143,7 +143,11 @@ fn a_failed_request_does_not_end_the_chat() {
 fn continue_takes_up_the_conversation_that_changed_last_and_shows_how_it_went() {
     let place = Place::new();
     let said = place.run(&["chat", "-c", "--provider", "scripted"]);
-    assert!(said.code == 3 && said.err.contains("no conversation was begun in the working folder"), "{}", said.err);
+    assert!(
+        said.code == 3 && said.err.contains("no conversation was begun in the working folder"),
+        "{}",
+        said.err
+    );
     let lines: String = (0..5).map(|n| format!("repeat: word{n}\n")).collect();
     let first = session(&chat(&place, &[], &lines));
     let second = session(&chat(&place, &[], "repeat: elsewhere\n"));

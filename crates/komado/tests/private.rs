@@ -184,9 +184,13 @@ fn no_verb_prints_what_a_terminal_would_act_on() {
         assert_eq!(said.code, 0, "{verb:?}: {}", said.err);
         assert!(is_tame(&said.out) && is_tame(&said.err), "{verb:?}: {:?} {:?}", said.out, said.err);
     }
-    for verb in
-        [&["show", WILD][..], &["user", "show", WILD], &["admin", "key", "revoke", WILD], &["fit", &s, WILD], &["admin", "config", WILD]]
-    {
+    for verb in [
+        &["show", WILD][..],
+        &["user", "show", WILD],
+        &["admin", "key", "revoke", WILD],
+        &["fit", &s, WILD],
+        &["admin", "config", WILD],
+    ] {
         let said = place.run(verb);
         assert_ne!(said.code, 0, "{verb:?}");
         assert!(is_tame(&said.out), "{verb:?}: {:?}", said.out);

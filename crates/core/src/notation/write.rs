@@ -250,7 +250,7 @@ impl<'a> NotationLine<'a> {
         });
         self.placed(TokenPlace::Detail, |line| line.word("because").name(&cause.rule));
         if (cause.before, cause.after) != (0, 0) {
-            let [before, after] = [cause.before, cause.after].map(|tokens| grouped(tokens.into()));
+            let [before, after] = [cause.before, cause.after].map(grouped);
             self.placed(TokenPlace::Plain, |line| line.word(format!("{before} → {after} tokens")));
             self.placed(TokenPlace::Detail, |line| line.word(format!("{}>{}", cause.before, cause.after)));
         }
