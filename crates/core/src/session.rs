@@ -394,6 +394,11 @@ impl Session {
     }
 }
 
+/// True for a provider that has no name: it is called by its address, and speaks as OpenAI's chat API does.
+pub fn is_address(provider: &str) -> bool {
+    provider.starts_with("http://") || provider.starts_with("https://")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,13 +5,13 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::model::is_address;
 use crate::thread::Staged;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::Record;
 use komado_core::picture::PictureRule;
+use komado_core::session::is_address;
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
 use komado_core::{Meter, SessionId, ThreadId, View, journal};

@@ -18,7 +18,7 @@ use komado_core::SessionId;
 use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
-use komado_core::session::MetaConfig;
+use komado_core::session::{MetaConfig, is_address};
 use komado_provider::probe::Probe;
 use komado_provider::provider::shown;
 use komado_provider::registry::{PriceTable, Registry, RegistryModel};
@@ -36,8 +36,8 @@ mod settings;
 #[cfg(feature = "server")]
 use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
 pub use settings::{
-    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, SummaryWriter, is_address,
-    key_variables, known_providers,
+    ModelChoice, ModelError, ModelSettings, ProviderSettings, SummarySettings, SummaryWriter, key_variables,
+    known_providers,
 };
 
 /// The name of the built-in model, which follows a script.

@@ -9,6 +9,7 @@ use crate::fit::Ladder;
 use komado_core::budget::{Budget, Policy, Preset};
 use komado_core::clip::ClipLimits;
 use komado_core::session::MetaConfig;
+use komado_core::session::is_address;
 use komado_core::{Meter, SessionId, suggest};
 use komado_provider::{Cancel, ClientTimeouts, Dialect, ROWS, ResponseForm};
 use std::collections::BTreeMap;
@@ -197,11 +198,6 @@ impl ModelSettings {
             _ => None,
         }
     }
-}
-
-/// True for a provider that has no name: it is called by its address, and speaks as OpenAI's chat API does.
-pub fn is_address(provider: &str) -> bool {
-    provider.starts_with("http://") || provider.starts_with("https://")
 }
 
 /// The setting of a provider that would help, too; one that is called by its address has none.

@@ -62,15 +62,7 @@ pub(crate) fn log(app: &mut App, args: LogArgs) -> OpResult {
     let at = AtMoment { session: session.clone(), thread: thread.clone(), seq: found.seq };
     // The first page only says where the journal ends.
     let begin = Some(args.from).filter(|_| args.last.is_none());
-    let page = Log {
-        at,
-        from: begin,
-        limit: Some(1),
-        full: args.full,
-        width,
-        verbose: args.verbose,
-        ..Log::default()
-    };
+    let page = Log { at, from: begin, limit: Some(1), full: args.full, width, verbose: args.verbose };
     let end = app.context.run(page.clone())?.end;
     let from = args.last.map_or(args.from, |n| end.saturating_sub(n) + 1).max(1);
     if app.paper.json {

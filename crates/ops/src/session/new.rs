@@ -3,10 +3,10 @@
 use crate::{Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
 use komado_core::address::ID_PATTERN;
 use komado_core::journal::{Ratio, Setup};
+use komado_core::session::is_address;
 use komado_core::session::{Meta, MetaConfig, State, StelisConfig, TaskKey};
 use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::lesson::WindowSource;
-use komado_engine::model::is_address;
 use komado_provider::provider::shown;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
