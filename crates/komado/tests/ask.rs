@@ -355,8 +355,8 @@ fn calls_that_lead_back_are_answered_and_others_are_handed_over() {
 
 #[test]
 fn a_model_writes_summaries_only_when_it_is_wished_for() {
-    let server = server(3_000);
-    let place = place(&server, "context_length: 3000");
+    let server = server(8_000);
+    let place = place(&server, "context_length: 8000");
     let summaries = || {
         let bodies = server.seen().into_iter().map(|seen| String::from_utf8(seen.body).unwrap());
         bodies.filter(|body| body.contains("<summary>")).count()
@@ -364,7 +364,7 @@ fn a_model_writes_summaries_only_when_it_is_wished_for() {
     let talk = |more: &[&str]| {
         let session = place.session_with(&["--model", "m", "--provider", "gw"]);
         let mut models = Vec::new();
-        for n in 0..12 {
+        for n in 0..24 {
             let question = format!("{} repeat: {n}", "Read src/main.rs and tell me. ".repeat(60));
             let args = [&["ask", &session, &question], more].concat();
             let row = place.json(&args);

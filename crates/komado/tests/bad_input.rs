@@ -64,7 +64,12 @@ fn calls_and_results_that_do_not_fit_are_refused() {
     let late = r#"{"role":"tool","tool_call_id":"a","content":"late"}"#;
     assert_eq!(place.append(&s, late).code, 0);
     let shown = place.json_lines(&["show", &s]);
-    assert_eq!((&shown[1]["content"], &shown[2]["role"]), (&"late".into(), &"user".into()), "{shown:?}");
+    let messages = [1, 2].map(|i| &shown[i]["message"]);
+    assert_eq!(
+        (&messages[0]["content"], &messages[1]["role"]),
+        (&"late".into(), &"user".into()),
+        "{shown:?}"
+    );
 }
 
 #[test]
