@@ -34,10 +34,12 @@ fn planning_and_rendering_count_the_same_in_a_session_fifty_times_as_long() {
         let (a, b) = (figure(&report, "open", "short", key), figure(&report, "open", "long", key));
         assert!(a > 0.0 && b < a * 1.25, "open {key}: {a} and {b}");
     }
-    for session in ["short", "long", "wide"] {
-        for key in ["lookups", "reads", "allocations", "peak_bytes"] {
-            assert_eq!(figure(&report, "judge", session, key), 0.0, "judge {session} {key}");
-        }
+    // Where the view may be too full, the task and the latest instruction are looked up: each item once, and few are read.
+    for session in [short, long, wide] {
+        let judged = |key| figure(&report, "judge", session["name"].as_str().unwrap(), key);
+        assert!(judged("lookups") <= session["view_items"].as_f64().unwrap() + 8.0, "{session}");
+        assert!(judged("reads") < 50.0 && judged("allocations") < 100.0, "{session}");
+        assert!(judged("peak_bytes") < 100_000.0, "{session}");
     }
     // The peer is what it would be to read everything.
     assert!(

@@ -197,7 +197,7 @@ pub(crate) fn budget(dice: &mut Dice, tokens: u64) -> Budget {
 pub(crate) fn latest_instruction(play: &Play) -> Option<Seq> {
     play.items().iter().rev().map(|item| item.seq).find(|&seq| {
         let said = play::entry(&play.book, seq);
-        matches!(said, Some(Entry::Message(message, _)) if is_user(&message)
+        matches!(said, Some(Entry::Message(message, _)) if is_user(message)
             && user_text(&message.words()).any(|text| !text.trim().is_empty()))
     })
 }

@@ -253,7 +253,7 @@ impl RequestRoom {
             return true;
         }
         let (Some(limit), Some(actual)) = (limit, actual) else { return false };
-        if !why.lower && !(actual < limit && asked.is_some()) {
+        if !(why.lower || actual < limit && asked.is_some()) {
             return false;
         }
         let left = limit.saturating_sub(actual + limit / 100 + 1);
