@@ -99,7 +99,10 @@ fn looked_at(thread: &Thread<'_>, built: PlanSession) -> Result<PlanSession> {
     let mut longest = 0;
     let mut trimmed = 0;
     for item in view.items(source)? {
-        longest = longest.max(source.line(item.seq)?.len() as u64);
+        // A summary is as long as its limit, whatever the messages are.
+        if item.what != komado_core::view::ItemSource::Shown {
+            longest = longest.max(source.line(item.seq)?.len() as u64);
+        }
         trimmed += u64::from(matches!(item.what, komado_core::view::ItemSource::Replaced(_)));
     }
     let (entries, items) = (u64::from(thread.last()), view.weight().items);
