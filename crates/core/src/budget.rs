@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// The reserve for an answer, unless one is named; never more than a fifth of the window.
 pub const RESERVE: u64 = 8192;
 
+/// Tokens that a summary may take in a small window, up to a quarter of what may move.
+const SUMMARY: u64 = 384;
+
 /// Profiles may act from so many percent of the window on.
 pub const PERCENT: std::ops::RangeInclusive<f64> = 5.0..=100.0;
 
@@ -26,10 +29,12 @@ pub const PERCENT: std::ops::RangeInclusive<f64> = 5.0..=100.0;
 pub struct Policy {
     /// Its name, to say why.
     pub preset: Preset,
-    /// Tokens kept free for the answer, two fifths of the window at most; by default [`RESERVE`] or a fifth of the
-    /// window, whichever is less.
+    /// Tokens kept free for the answer, two fifths of what the instructions leave at most; by default the least of
+    /// [`RESERVE`], a fifth of the window and a quarter of what the instructions leave.
     pub reserve: Option<u64>,
-    /// Share of the window kept free for what no counter sees.
+    /// The longest answer that is asked for: no more is kept free for it.
+    pub longest: Option<u64>,
+    /// Share of what the instructions leave that is kept free for what no counter sees.
     pub buffer: f64,
     /// When to act.
     pub trigger: Trigger,
@@ -142,6 +147,9 @@ pub struct Budget {
     pub policy: Policy,
     /// The model's window.
     pub window: u64,
+    /// Tokens of system prompt and tools in the view that it is for: they are known exactly once a request was answered, and
+    /// do not grow. Reserve and buffer are parts of what they leave, or a large prompt would leave a conversation nothing.
+    pub instructions: u64,
     /// Tokens of it that are seen of the threads above: they count, and are not to be touched. 0 for a root.
     pub above: u64,
     /// What the thread's own items, its answer and its buffer may take together: the window, for a root.
@@ -255,20 +263,37 @@ impl Budget {
     /// `policy` in a window of `window` tokens; `names` are the model and the profile, for their thresholds.
     pub fn new(policy: Policy, window: u64, names: &[&str]) -> Self {
         let threshold = policy.thresholds.effective(names);
-        Self::of(policy, window, threshold)
+        Self::of(policy, window, threshold, 0)
+    }
+
+    /// The same rule for `view`, whose instructions take their part of the window first.
+    #[must_use]
+    pub fn in_view(&self, view: &View) -> Self {
+        self.beside(view.weight().instructions())
+    }
+
+    /// The same rule beside so many tokens of instructions. The other presets know of no such part.
+    #[must_use]
+    pub fn beside(&self, instructions: u64) -> Self {
+        if instructions == self.instructions || self.policy.preset != Preset::Komado {
+            return self.clone();
+        }
+        let own = Self::of(self.policy.clone(), self.room, self.threshold, instructions).raised(self.above);
+        Self { window: self.window, ..own }
     }
 
     /// `policy` for a thread that has a share of `window`: its own marks, on top of what it sees of the threads above.
     pub fn shared(policy: Policy, shares: &Shares, window: u64, names: &[&str]) -> Self {
         let threshold = policy.thresholds.effective(names);
-        Self::beside(policy, shares, window, threshold)
+        Self::sharing(policy, shares, window, threshold)
     }
 
     /// The same rule, after the window was shared out otherwise. No mark moves up: it may have been moved down on purpose.
     /// One that knows of no threads above is that of the whole window, and becomes that of the share.
     #[must_use]
     pub fn reshared(&self, shares: &Shares) -> Self {
-        let new = Self::beside(self.policy.clone(), shares, self.window, self.threshold);
+        let new = Self::sharing(self.policy.clone(), shares, self.window, self.threshold);
+        let new = new.beside(self.instructions);
         if self.above == 0 {
             return new;
         }
@@ -277,18 +302,23 @@ impl Budget {
         Self { usable, act_at, low: new.low.min(act_at.saturating_sub(1)), ..new }
     }
 
-    fn beside(policy: Policy, shares: &Shares, window: u64, threshold: Option<f64>) -> Self {
+    fn sharing(policy: Policy, shares: &Shares, window: u64, threshold: Option<f64>) -> Self {
         // What is seen of the threads above is counted no better than anything else: it takes its part of the buffer.
         let taken = at_least(shares.used(), 1.0 / (1.0 - policy.buffer).clamp(0.05, 1.0));
         let room = shares.room().min(window.saturating_sub(taken));
-        Self { window, ..Self::of(policy, room, threshold).raised(shares.used()) }
+        Self { window, ..Self::of(policy, room, threshold, 0).raised(shares.used()) }
     }
 
-    fn of(policy: Policy, window: u64, threshold: Option<f64>) -> Self {
+    fn of(policy: Policy, window: u64, threshold: Option<f64>, instructions: u64) -> Self {
+        let left = window.saturating_sub(instructions);
         // A model that may write as much as it reads would leave a small window no room for the conversation.
-        let reserve = policy.reserve.map_or(RESERVE.min(window / 5), |given| given.min(share(window, 0.4)));
+        let reserve = match policy.reserve {
+            Some(given) => given.min(share(left, 0.4)),
+            None => RESERVE.min(window / 5).min(left / 4),
+        };
+        let reserve = reserve.min(policy.longest.unwrap_or(u64::MAX));
         // What is left, rounded down: a buffer rounded down would take one token too many into odd windows.
-        let free = share(window, 1.0 - policy.buffer);
+        let free = window - left + share(left, 1.0 - policy.buffer);
         let usable = free.saturating_sub(reserve);
         let act_at = match (threshold, policy.trigger) {
             (Some(percent), _) => at_least(window, percent / 100.0),
@@ -299,7 +329,7 @@ impl Budget {
         let act_at = act_at.min(usable + 1);
         let low = share(usable, policy.low).min(act_at.saturating_sub(1));
         let tools = policy.tools.tokens(window);
-        Self { policy, window, above: 0, room: window, reserve, usable, act_at, low, tools, threshold }
+        Self { policy, window, instructions, above: 0, room: window, reserve, usable, act_at, low, tools, threshold }
     }
 
     /// Most tokens that the thread's own part of a request may have.
@@ -327,7 +357,8 @@ impl Budget {
             low,
             high: low.midpoint(act_at),
             min_gain: share(whole, self.policy.min_gain).max(1),
-            summary: share(whole, self.policy.summary).clamp(96, 4_096),
+            // Where little may move, a tenth of it is no summary.
+            summary: share(whole, self.policy.summary).max(SUMMARY.min(whole / 4)).clamp(96, 4_096),
         }
     }
 
@@ -511,6 +542,7 @@ impl Preset {
         let ours = Policy {
             preset: self,
             reserve: None,
+            longest: None,
             buffer: 0.1,
             trigger: Trigger::Movable(0.9),
             thresholds: Thresholds::default(),

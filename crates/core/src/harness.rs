@@ -96,7 +96,7 @@ const CONTINUED: [&str; 3] = [
 ];
 
 /// How a message begins that an agent wrote as a whole: outputs of its tools, files, its skills.
-const WHOLE: [&str; 17] = [
+const WHOLE: [&str; 18] = [
     "[ERROR] You did not use a tool in your previous response",
     "<returncode>",
     "Base directory for this skill: ",
@@ -105,13 +105,14 @@ const WHOLE: [&str; 17] = [
     "You are performing a CONTEXT CHECKPOINT COMPACTION",
     "I have *added these files to the chat*",
     "Here are *READ ONLY* files",
+    "Here are some READ ONLY files",
     "Here are summaries of some files present in my git repository",
     "I ran this command:",
     "I committed the changes with git hash",
     "The user made the following changes with `git`",
     "EXECUTION RESULT of [",
     "OBSERVATION:",
-    "Observation: ",
+    "Observation:",
     "This is the Gemini CLI. We are setting up the context",
     "This is the Qwen Code. We are setting up the context",
 ];

@@ -179,6 +179,9 @@ pub fn bound_turns<S: EntrySource + ?Sized>(
     Scene::by_hand(view, source, budget, meter, reach)?.truncate_turns(turns)
 }
 
+/// So many tokens that may move are little.
+const LITTLE: u64 = 4_096;
+
 /// Everything a step is made from.
 struct Scene<'a, S: ?Sized> {
     view: &'a View,
@@ -249,10 +252,15 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         }
     }
 
-    /// True when nothing else has to be done beside this step: it leads below the high mark. To the other presets any step
-    /// is enough that makes the view fit.
+    /// True when nothing else has to be done beside this step: it leads below the high mark. Where little may move it need
+    /// only make room: the cache that the next step breaks is small, and what was said is worth more. To the other presets
+    /// any step is enough that makes the view fit.
     fn is_enough(&self, step: &LadderStep) -> bool {
-        let most = if self.counts_movable() { self.marks.high } else { self.budget.usable };
+        let most = match self.counts_movable() {
+            true if self.movable() <= LITTLE => self.marks.act_at.saturating_sub(1),
+            true => self.marks.high,
+            false => self.budget.usable,
+        };
         self.after(step) <= most || !self.is_full() && !self.counts_movable()
     }
 

@@ -116,6 +116,11 @@ impl ViewWeight {
     pub fn tokens(&self) -> u64 {
         self.setup + self.above + self.said.iter().sum::<u64>() + self.shown
     }
+
+    /// System prompt, tool definitions and system messages.
+    pub const fn instructions(&self) -> u64 {
+        self.setup + self.said[0]
+    }
 }
 
 impl View {

@@ -107,6 +107,7 @@ trait Target {
 fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let share = keep_to_share(to, &mut ladder.budget)?;
     let (view, source, _) = to.parts();
+    ladder.budget = ladder.budget.in_view(view);
     let (verdict, since) = (ladder.budget.will_manage(view, source)?, view.last());
     let mut fitted = FitResult { share, ..FitResult::begun(verdict) };
     let asks = ladder.by.reads() == SummaryInput::Request;

@@ -406,9 +406,10 @@ impl ModelResolver<'_> {
 
     /// The budget of a conversation with a model, in tokens as we count them: of the thread's share, where it was spawned.
     pub fn budget(&self, thread: &Thread<'_>, model: &ResolvedModel) -> Result<Budget> {
-        let ModelTarget { model: name, provider, .. } = &model.asking;
+        let ModelTarget { model: name, provider, max_tokens, output, .. } = &model.asking;
         let window = self.of(thread.session()).our_window(model)?;
-        thread.budget(self.settings.policy.clone(), window, &[name, &provider.name])
+        let policy = Policy { longest: max_tokens.or(*output), ..self.settings.policy.clone() };
+        thread.budget(policy, window, &[name, &provider.name])
     }
 
     /// The budget of a thread of a session made with `own`: of its share, where it was spawned.

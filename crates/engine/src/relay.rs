@@ -533,7 +533,8 @@ pub(crate) fn names(setup: &Setup) -> Vec<String> {
     tools.iter().filter_map(name).collect()
 }
 
-/// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
+/// Our tools may take this share of what the client's own instructions leave of the window, as a divisor; where there is
+/// less they would cost more than they bring.
 const SHARE: u64 = 8;
 
 impl SessionRequest<'_> {
@@ -551,13 +552,15 @@ impl SessionRequest<'_> {
         self.has_edits() && self.own_tokens > 0
     }
 
-    /// Tokens of our tools, where they may be offered in a window of so many; 0 where they may not.
-    pub(super) fn tokens_of_tools(&self, window: u64) -> u64 {
+    /// Tokens of our tools, where they may be offered; 0 where they may not.
+    pub(super) fn tokens_of_tools(&self) -> u64 {
         if !self.may_offer() {
             return 0;
         }
         let tokens = self.definitions(Dialect::Chat).map_or(0, |text| self.thread.meter().text(&text));
-        if window > 0 && tokens * SHARE > window { 0 } else { tokens }
+        let window = self.lesson.ours(self.window());
+        let left = window.saturating_sub(self.thread.view().weight().instructions());
+        if window > 0 && tokens * SHARE > left { 0 } else { tokens }
     }
 
     /// Their definitions in a dialect, without brackets.

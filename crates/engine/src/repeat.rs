@@ -144,7 +144,7 @@ impl Thread<'_> {
     /// Tokens that pinned answers may take together.
     fn most_pinned(&self, budget: &Budget) -> u64 {
         let weight = self.view().weight();
-        budget.usable.saturating_sub(weight.setup + weight.above) / SHARE
+        budget.usable.saturating_sub(weight.instructions() + weight.above) / SHARE
     }
 
     /// The newest of some units that together take no more than so many tokens, oldest first.

@@ -28,7 +28,7 @@ pub(super) fn audit(digest: &Digest, summary: &str, limit: u64) -> Audit {
     let page = Page::new(summary);
     let lost: Vec<(DigestSection, Fact)> = hard.into_iter().filter(|(_, fact)| !page.holds(fact)).collect();
     let ledger = (!lost.is_empty()).then(|| {
-        let title = words::title(words::LEDGER, digest.span, digest.messages, "", digest.language());
+        let title = words::title(words::LEDGER, digest.span, digest.messages, ("", false), digest.language());
         let pen = write::Pen { language: digest.language(), meter: digest.meter, root: "" };
         write::lay_out(&title, by_section(&lost), &Timeline::default(), pen, limit)
     });

@@ -72,6 +72,7 @@ pub(super) enum DigestSection {
     Changed,
     Commands,
     Git,
+    /// What the model noted: decisions and findings.
     Decisions,
     Results,
     Read,

@@ -58,6 +58,11 @@ impl Digest {
         Self { meter, gathered: Gathered::default(), earlier: Vec::new(), span: None, messages: 0 }
     }
 
+    /// What the conversation is about, as the user says it in messages that stay: lines of outputs that name the same are kept.
+    pub fn about(&mut self, request: &str) {
+        self.gathered.asked.extend(gather::user::names(request));
+    }
+
     /// A text that stood in the view for entries before these: a summary, a retained text, a marker. A digest or a
     /// ledger of ours is taken apart and its findings join the new ones; anything else is kept as it is.
     pub fn earlier(&mut self, text: &str) {
@@ -114,8 +119,10 @@ impl Digest {
             return String::new();
         }
         let sections = self.sections();
-        let root = if limit < ROOTED { String::new() } else { root_of(&sections) };
-        let title = words::title(words::DIGEST, self.span, self.messages, &root, self.language());
+        let is_short = limit < ROOTED;
+        let root = if is_short { String::new() } else { root_of(&sections) };
+        let title =
+            words::title(words::DIGEST, self.span, self.messages, (&root, is_short), self.language());
         let pen = write::Pen { language: self.language(), meter: self.meter, root: &root };
         write::lay_out(&title, sections, &self.gathered.timeline, pen, limit)
     }
@@ -183,11 +190,11 @@ impl Digest {
             (DigestSection::Rules, found.rules.ranked(last)),
             (DigestSection::Open, open),
             (DigestSection::Earlier, self.earlier.clone()),
+            (DigestSection::Decisions, found.decisions.ranked(last)),
             (DigestSection::Errors, found.errors.ranked(last)),
             (DigestSection::Changed, touched(Touch::Changed)),
             (DigestSection::Commands, found.commands.ranked(last)),
             (DigestSection::Git, found.git.told()),
-            (DigestSection::Decisions, found.decisions.ranked(last)),
             (DigestSection::Results, found.results.ranked(last)),
             (DigestSection::Read, touched(Touch::Read)),
             (DigestSection::Ids, ids),
@@ -232,7 +239,10 @@ impl Digest {
             DigestSection::Open => found.todos.recall(fact),
             DigestSection::Earlier => self.keep_prose(fact),
             DigestSection::Errors => found.errors.put(scan::shape(&key), fact.weighing(200)),
-            DigestSection::Decisions => found.decisions.put(scan::fold(&key), fact.weighing(300)),
+            DigestSection::Decisions => {
+                let weight = gather::user::note_weight(&key.to_lowercase());
+                found.decisions.put(scan::fold(&key), fact.weighing(weight));
+            }
             DigestSection::Commands => found.recall_command(fact),
             DigestSection::Results => found.results.put(scan::shape(&key), fact.weighing(400)),
             DigestSection::Changed => found.paths.put(key, fact.weighing(800).touching(Touch::Changed)),

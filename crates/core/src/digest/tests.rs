@@ -128,7 +128,7 @@ fn a_digest_tells_what_matters_and_cites_it() {
 #[test]
 fn one_message_is_counted_as_one_and_read_back_as_one() {
     let text = digest_of(&[user("Fix src/parser.rs, and never touch Cargo.lock.")]).text(400);
-    assert!(text.starts_with("[digest @1..@1: 1 message; "), "{text}");
+    assert!(text.starts_with("[digest @1..@1: 1 message"), "{text}");
     let mut later = Digest::new(Meter::O200k);
     later.earlier(&text);
     later.take(2, &user("Go on."));
@@ -196,7 +196,7 @@ fn a_japanese_conversation_gets_japanese_headings_and_keeps_its_rules() {
         "## この範囲の最後の依頼",
         "## エラー",
         "- エラー: 型が一致しません (@4)",
-        "## 決定",
+        "## メモ",
         "原因は境界チェックの不足です。 (@2)",
         "必ずテストを追加すること。",
         "絶対にpushしないでください。",

@@ -58,7 +58,7 @@ const HEADINGS: [(DigestSection, [&str; 2]); 18] = [
     (DigestSection::Changed, ["Files changed", "変更したファイル"]),
     (DigestSection::Commands, ["Commands", "コマンド"]),
     (DigestSection::Git, ["Git", "Git の状態"]),
-    (DigestSection::Decisions, ["Decisions", "決定"]),
+    (DigestSection::Decisions, ["Notes", "メモ"]),
     (DigestSection::Results, ["Results", "結果"]),
     (DigestSection::Read, ["Files read", "読んだファイル"]),
     (DigestSection::Ids, ["Ids and numbers", "ID と数値"]),
@@ -110,8 +110,21 @@ pub(super) const fn step_words(kind: StepKind, language: Language) -> StepWords 
 
 /// What a digest or a ledger begins with; `kind` in every language, so that it is known again. Paths below `root`, if
 /// there is one, are told from there.
-pub(super) fn title(kind: &str, span: Option<Span>, messages: u64, root: &str, language: Language) -> String {
+/// The first line. Where it is to be short it says only what is there.
+pub(super) fn title(
+    kind: &str,
+    span: Option<Span>,
+    messages: u64,
+    (root, is_short): (&str, bool),
+    language: Language,
+) -> String {
     let Span { from, to } = span.unwrap_or(Span::new(0, 0));
+    if is_short {
+        return match language {
+            Language::English => format!("{kind}{from}..@{to}: {messages} messages]"),
+            Language::Japanese => format!("{kind}{from}..@{to}: {messages}件]"),
+        };
+    }
     let said = match (language, messages) {
         (Language::Japanese, _) => "件、",
         (Language::English, 1) => " message; ",

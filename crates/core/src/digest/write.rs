@@ -366,6 +366,8 @@ pub(super) struct SectionDemand {
 /// The parts of the room that sections take when all want more than there is.
 const fn part(section: DigestSection) -> u64 {
     match section {
+        // In its own words the model says in few tokens what it took many to find.
+        DigestSection::Decisions => 60,
         DigestSection::Earlier => 30,
         DigestSection::Timeline => 22,
         DigestSection::Newest => 13,
@@ -373,7 +375,7 @@ const fn part(section: DigestSection) -> u64 {
         DigestSection::Rules | DigestSection::First | DigestSection::Changed | DigestSection::Errors => 11,
         DigestSection::Open | DigestSection::Ids => 9,
         DigestSection::Symbols => 8,
-        DigestSection::Read | DigestSection::Decisions => 6,
+        DigestSection::Read => 6,
         DigestSection::Seen => 5,
         DigestSection::Git => 4,
         DigestSection::Results | DigestSection::Outputs | DigestSection::Requests => 4,

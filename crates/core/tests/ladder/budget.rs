@@ -81,7 +81,33 @@ fn ours_leaves_a_reserve_and_a_tenth_and_acts_above_nine_tenths_of_what_may_move
     let marks = budget.marks(0);
     assert_eq!((marks.min_gain, marks.summary, marks.high, budget.most()), (26_752, 4_096, 80_256, 121_600));
     assert_eq!(preset(Preset::Komado, 8_192).marks(0).summary, 573);
-    assert_eq!(preset(Preset::Komado, 1_000).marks(0).summary, 96);
+    // A tenth of little is no summary: up to 384 tokens, a quarter of what may move.
+    assert_eq!(preset(Preset::Komado, 4_000).marks(0).summary, 384);
+    assert_eq!(preset(Preset::Komado, 1_000).marks(0).summary, 175);
+    assert_eq!(preset(Preset::Komado, 300).marks(0).summary, 96);
+}
+
+#[test]
+fn reserve_and_buffer_are_parts_of_what_the_instructions_leave() {
+    // (window, instructions, reserve, usable)
+    for (window, instructions, reserve, usable) in [
+        (128_000, 0, 8_192, 107_008),
+        (128_000, 20_000, 8_192, 109_008),
+        (26_000, 20_000, 1_500, 23_900),
+        (7_400, 5_700, 425, 6_805),
+        (5_000, 6_000, 0, 5_000),
+    ] {
+        let budget = preset(Preset::Komado, window).beside(instructions);
+        assert_eq!((budget.reserve, budget.usable), (reserve, usable), "{window} {instructions}");
+        assert_eq!(budget.beside(0), preset(Preset::Komado, window));
+        // No more is kept free for an answer than it may have.
+        let policy = Policy { longest: Some(400), ..Preset::Komado.policy() };
+        let short = Budget::new(policy, window, &[]).beside(instructions);
+        assert_eq!((short.reserve, short.usable), (reserve.min(400), usable + reserve.saturating_sub(400)));
+    }
+    for name in [Preset::Seed000, Preset::Seed001, Preset::Seed002] {
+        assert_eq!(preset(name, 26_000).beside(20_000), preset(name, 26_000), "{name:?}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn learn_refusal(
     why: &mut TooLarge,
 ) -> Result<()> {
     // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
-    why.refusal.is_vague |= why.refusal.limit.is_none() && request.max_tokens.is_some();
+    why.refusal.is_vague |= why.refusal.limit.is_none() && request.asks_for_much();
     let uncertain = request.uncertain.map_or_else(|| wire.uncertain(), Ok)?;
     let mut context = wire.context();
     if let Some(thread) = &mut context.thread {

@@ -162,6 +162,14 @@ impl RequestRoom {
         Budget::new(self.policy.clone(), window, &[asking.model.as_str()])
     }
 
+    /// Keeps so many tokens free for our own tools from now on.
+    pub(crate) fn keep_free(&mut self, reserved: u64) {
+        let before = std::mem::replace(&mut self.reserved, reserved);
+        if let Some(budget) = self.budget.as_mut().filter(|_| before != reserved) {
+            *budget = resized(budget, (budget.window + before).saturating_sub(reserved));
+        }
+    }
+
     /// A window of so many tokens of ours at most.
     pub(crate) fn keep_within(&mut self, window: u64) {
         if let Some(budget) = self.budget.as_mut().filter(|budget| (1..budget.window).contains(&window)) {
@@ -247,7 +255,8 @@ impl RequestRoom {
         let least = shortest(request.thoughts);
         let asked = request.max_tokens;
         let (limit, actual) = (why.refusal.limit, why.refusal.actual);
-        if let (None, None, Some(asked)) = (limit, self.lowered, asked.filter(|asked| *asked > least)) {
+        let much = asked.filter(|asked| *asked > least && request.asks_for_much());
+        if let (None, None, Some(asked)) = (limit, self.lowered, much) {
             // The provider did not say which of the two was too much.
             self.lowered = Some((asked / 4).max(least));
             return true;
@@ -283,7 +292,7 @@ fn share_of(whole: u64, part: u64, of: u64) -> u64 {
 /// the window is shared out anew when the view is made to fit.
 fn resized(budget: &Budget, window: u64) -> Budget {
     let thresholds = Thresholds { global: budget.threshold, ..Thresholds::default() };
-    Budget::new(Policy { thresholds, ..budget.policy.clone() }, window, &[])
+    Budget::new(Policy { thresholds, ..budget.policy.clone() }, window, &[]).beside(budget.instructions)
 }
 
 /// Parameters with fewer thoughts, where these would not leave room for words in an answer of `most` tokens: the API
@@ -338,6 +347,11 @@ pub(crate) struct OutgoingRequest {
 }
 
 impl OutgoingRequest {
+    /// True when the room that it asks for its answer may be what was too much: an eighth of what it shows, or more.
+    pub(crate) fn asks_for_much(&self) -> bool {
+        self.max_tokens.is_some_and(|most| most * 8 >= self.tokens)
+    }
+
     /// A request that shows `tokens`; what else there is to say of it is filled in.
     pub(crate) fn new((body, digest): (RequestBody, String), tokens: u64) -> Self {
         let (max_tokens, thoughts, uncertain, mark, announced) = (None, None, None, None, None);

@@ -26,7 +26,7 @@ use crate::late;
 use crate::lesson::AppliedLesson;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
-use komado_core::budget::Budget;
+use komado_core::budget::{Budget, Policy};
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
 use komado_core::raw::RawJson;
@@ -103,8 +103,8 @@ impl<'r> SessionRequest<'r> {
             lesson,
             notes,
         };
-        opened.own_tokens = opened.tokens_of_tools(opened.window());
         tracing::debug_span!("admit").in_scope(|| opened.take_in(&placed, kind))?;
+        opened.own_tokens = opened.tokens_of_tools();
         Ok(opened)
     }
 
@@ -365,12 +365,13 @@ impl<'r> SessionRequest<'r> {
 
     /// What the first try of a round may take.
     fn room(&self) -> RequestRoom {
-        RequestRoom::known(self.manner.policy.clone(), self.own_tokens, &self.upstream.asking, &self.lesson)
+        let policy = Policy { longest: self.request.wish, ..self.manner.policy.clone() };
+        RequestRoom::known(policy, self.own_tokens, &self.upstream.asking, &self.lesson)
     }
 
     /// The budget in a window of so many tokens of the provider's.
     pub(super) fn budget(&self, window: u64) -> Budget {
-        self.room().within(window, &self.upstream.asking, &self.lesson)
+        self.room().within(window, &self.upstream.asking, &self.lesson).in_view(self.thread.view())
     }
 
     /// Notes where the transcript stands.
@@ -395,9 +396,15 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
+        // A refusal may have shown how small the window is.
+        self.request.own_tokens = self.request.tokens_of_tools();
+        room.keep_free(self.request.own_tokens);
         let thread = &self.request.thread;
-        let budget = room.budget.as_mut().filter(|budget| !thread.has_room(budget));
-        let Some(budget) = budget else { return Ok(true) };
+        let Some(budget) = &mut room.budget else { return Ok(true) };
+        *budget = budget.in_view(thread.view());
+        if thread.has_room(budget) {
+            return Ok(true);
+        }
         let settings = self.request.manner.settings.clone();
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),

@@ -12,7 +12,7 @@ mod output;
 pub(super) mod paths;
 mod steps;
 mod todos;
-mod user;
+pub(super) mod user;
 
 pub(super) use commands::program;
 pub(super) use paths::Touch;
@@ -79,6 +79,8 @@ pub(super) struct Gathered {
     pub(super) requests: Requests,
     pub(super) rules: FactTable<192>,
     pub(super) decisions: FactTable<96>,
+    /// Names that the task and the latest instruction use: lines of outputs that hold one are kept.
+    pub(super) asked: Vec<String>,
     pub(super) errors: FactTable<128>,
     pub(super) commands: FactTable<256>,
     pub(super) results: FactTable<48>,
@@ -122,7 +124,7 @@ impl Gathered {
                 self.words(seq, FactOrigin::Shown, text);
             }
             Role::Assistant => {
-                for fact in user::decisions(seq, text) {
+                for fact in user::notes(seq, text) {
                     self.decisions.put(scan::fold(&fact.text), fact);
                 }
                 self.todos.prose(seq, text);
@@ -214,6 +216,11 @@ impl Gathered {
 
     /// Every word of a text that is a finding. The middle of a very long text is left out.
     pub(super) fn words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
+        if matches!(voice, FactOrigin::Output | FactOrigin::Shown) {
+            for fact in user::answers(seq, &self.asked, text) {
+                self.decisions.put(scan::fold(&fact.text), fact);
+            }
+        }
         if text.len() <= 2 * ENDS {
             return self.some_words(seq, voice, text);
         }
