@@ -31,12 +31,15 @@ impl Render for SessionList {
     }
 }
 
+/// The most columns that a cell takes while others want them, and how it is cut to so many.
+type CellCut = (usize, fn(&str, usize) -> String);
+
 /// A column with its heading first.
 struct SessionColumn {
     cells: Vec<String>,
     is_right: bool,
-    /// The most columns it takes while others want them, and how a cell is cut to so many.
-    cut: Option<(usize, fn(&str, usize) -> String)>,
+    /// How its cells are cut; `None` where they never are.
+    cut: Option<CellCut>,
     /// What leaves first where there is little room; 0 stays.
     leaves: u8,
     /// True for the one that takes what room there is.
