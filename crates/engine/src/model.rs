@@ -161,13 +161,16 @@ impl ModelResolver<'_> {
         asking.known_as = server.as_ref().map(|_| format!("{SCRIPTED}:"));
         asking.form = choice.form.unwrap_or(ResponseForm::Stream);
         let scripted = server.as_ref().map(|(_, window)| *window);
-        let known = self.known(asking, own, choice, scripted, &self.settings.registry()?);
+        let registry = self.settings.registry()?;
+        let known = self.known(asking, own, choice, scripted, &registry);
         let lesson = self.lesson(&known.asking)?;
         let window = known.window(&lesson);
         let KnownModel { mut asking, silent, .. } = known;
         let (model, provider) = (asking.model.clone(), asking.provider.name.clone());
         let Some(window) = window else {
-            return Err(ModelError::UnknownWindow { model, provider, silent }.into());
+            let is_own = is_of_own_machine(&asking.provider);
+            let near = if is_own { Vec::new() } else { registry.nearest(&provider, &model) };
+            return Err(ModelError::UnknownWindow { model, provider, silent, near }.into());
         };
         (asking.window, asking.is_given) = (window.tokens, window.told == WindowSource::Given);
         let refused = lesson.window().filter(|learned| asking.is_given && *learned < window.tokens);
@@ -199,8 +202,7 @@ impl ModelResolver<'_> {
         asking.history = settings.max_history;
         // A model on one's own machine has the window that its server was started with, whatever it is called.
         let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
-        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
-        let listed = listed.filter(|_| !chooses);
+        let listed = listed.filter(|_| !is_of_own_machine(&asking.provider));
         asking.output = listed.as_ref().and_then(|model| model.output);
         asking.max_tokens = longest_answer(&asking, listed.as_ref());
         let given = self.given(own, choice, &asking).map(u64::from);
@@ -253,11 +255,21 @@ impl ModelResolver<'_> {
     /// the table says of models with that name.
     pub fn listed_window(&self, model: &str, provider: &str) -> Result<u32> {
         let is_local = row(provider).is_some_and(|row| row.is_local);
-        let listed = self.settings.registry()?.find(model).filter(|_| !is_local).map(window_of);
+        let registry = self.settings.registry()?;
+        let listed = registry.find(model).filter(|_| !is_local).map(window_of);
         let tokens = listed.filter(|tokens| *tokens > 0).and_then(|tokens| u32::try_from(tokens).ok());
-        let (model, provider) = (model.to_owned(), provider.to_owned());
-        Ok(tokens.ok_or(ModelError::UnknownWindow { model, provider, silent: None })?)
+        let near = || if is_local { Vec::new() } else { registry.nearest(provider, model) };
+        let unknown = || {
+            let (model, provider) = (model.to_owned(), provider.to_owned());
+            ModelError::UnknownWindow { model, provider, silent: None, near: near() }
+        };
+        Ok(tokens.ok_or_else(unknown)?)
     }
+}
+
+/// True for a provider whose models have the window that their server was started with, whatever the table says.
+fn is_of_own_machine(provider: &Provider) -> bool {
+    provider.is_local || provider.dialect == Dialect::Ollama
 }
 
 /// The window of a model in the table of models: the one in which a request of the largest size leaves room for a usual

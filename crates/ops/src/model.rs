@@ -4,6 +4,7 @@ use crate::address::AtSession;
 use crate::{
     Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route, private,
 };
+use komado_core::suggest::did_you_mean;
 use komado_engine::lesson::LearnedModel;
 use komado_provider::overflow::{OverflowVerdict, classify};
 use komado_provider::registry::{self, Price, Registry};
@@ -87,9 +88,11 @@ fn unknown(registry: &Registry, name: &str) -> OpFault {
     let close = registry.models().iter().filter(|model| model.id.to_lowercase().contains(&wanted));
     let close: Vec<&str> = close.map(|model| model.id.as_str()).take(5).collect();
     let hint = if close.is_empty() {
-        "a local model's window is the one its server was started with: give it with --window; \
-         `komado models` lists what is known, `komado models WORD` what holds a word"
-            .to_owned()
+        let near = did_you_mean(&registry.nearest("", name));
+        format!(
+            "{near}a local model's window is the one its server was started with: give it with --window; `komado models` \
+             lists what is known, `komado models WORD` what holds a word"
+        )
     } else {
         format!("known are {}", close.join(", "))
     };

@@ -45,6 +45,18 @@ enum Action {
     },
 }
 
+impl ModelsArgs {
+    /// True where a table of models is put into the folder of the sessions.
+    pub(crate) fn is_update(&self) -> bool {
+        matches!(self.action, Some(Action::Update { .. }))
+    }
+
+    /// True where what was learned, which is kept in that folder, is looked at.
+    pub(crate) fn is_learned(&self) -> bool {
+        matches!(self.action, Some(Action::Learned { .. }))
+    }
+}
+
 pub(crate) fn models(app: &mut App, args: ModelsArgs) -> OpResult {
     match args.action {
         Some(Action::Update { file }) => update(app, &file),
