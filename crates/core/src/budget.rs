@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The reserve for an answer, unless one is named; never more than a fifth of the window.
 pub const RESERVE: u64 = 8192;
 
-/// Tokens that a summary may take in a small window, up to a quarter of what may move.
+/// Tokens that a summary may take in a small window, up to two fifths of what may move.
 const SUMMARY: u64 = 384;
 
 /// Profiles may act from so many percent of the window on.
@@ -358,7 +358,7 @@ impl Budget {
             high: low.midpoint(act_at),
             min_gain: share(whole, self.policy.min_gain).max(1),
             // Where little may move, a tenth of it is no summary.
-            summary: share(whole, self.policy.summary).max(SUMMARY.min(whole / 4)).clamp(96, 4_096),
+            summary: share(whole, self.policy.summary).max(SUMMARY.min(share(whole, 0.4))).clamp(96, 4_096),
         }
     }
 
