@@ -5,6 +5,7 @@
 
 use super::{OriginalsHint, placeholder};
 use crate::clip::{CHARS, LINES, line_call, read_call};
+use crate::digest::{end, start};
 use crate::journal::Replace;
 use crate::message::Message;
 use crate::{Meter, Seq};
@@ -94,7 +95,7 @@ impl<'m> Excerpt<'m> {
 
     /// So many bytes of its beginning.
     fn beginning(&self, bytes: usize) -> Option<Replace> {
-        let head = &self.words[..self.words.floor_char_boundary(bytes)];
+        let head = start(&self.words, bytes);
         let way = match self.reach {
             OriginalsHint::Tools => format!("ref={}", self.name()),
             OriginalsHint::Kept => "all is kept".to_owned(),
@@ -106,8 +107,8 @@ impl<'m> Excerpt<'m> {
     /// So many bytes of its words, three fifths of them from the beginning.
     fn both_ends(&self, bytes: usize) -> Option<Replace> {
         let (words, from_end) = (self.words.as_str(), bytes / 5 * 2);
-        let head = &words[..words.floor_char_boundary(bytes - from_end)];
-        let tail = &words[words.ceil_char_boundary(words.len() - from_end)..];
+        let head = start(words, bytes - from_end);
+        let tail = end(words, from_end);
         if head.trim().is_empty() && tail.trim().is_empty() {
             return None;
         }
