@@ -356,13 +356,11 @@ impl Sight<'_> {
     fn not_verbatim(&self, seq: Seq) -> Option<String> {
         let Some(item) = self.shown.get(&seq) else { return Some(format!("@{seq} is hidden")) };
         let ItemSource::Replaced(_) = item.what else { return None };
+        let (text, by) = self.replaced(seq)?;
         // Where a person took out all that the user asked for, what stands for it is the agent's own text. It may have been
         // shown in part before, as any other; the law holds the user's words.
-        if is_harness(&self.message(seq).words()) {
-            return None;
-        }
-        let (text, by) = self.replaced(seq)?;
-        if self.whole(seq) <= self.least_usable / 2 {
+        let is_asked = !is_harness(&self.message(seq).words());
+        if is_asked && self.whole(seq) <= self.least_usable / 2 {
             let (whole, usable) = (self.whole(seq), self.least_usable);
             return Some(format!("@{seq} of {whole} tokens is shown in part by @{by}, usable {usable}"));
         }
@@ -519,7 +517,7 @@ impl Sight<'_> {
 // What an edit does.
 
 impl Sight<'_> {
-    /// At least six tenths of what is usable are used after an edit, unless nothing that left would fit. The room of a
+    /// At least six tenths of what is usable, in whole tokens, are used after an edit, unless nothing that left would fit. The room of a
     /// summary counts as used: what leaves is decided before the text is written, and a text that comes out short is not
     /// asked for again. Then earlier edits are taken back, which is checked here too.
     fn check_room(&self, tight: &mut Tight, broken: &mut Broken) {
