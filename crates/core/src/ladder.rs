@@ -13,11 +13,12 @@
 mod blocks;
 mod clip;
 mod cut;
+mod excerpt;
 mod trim;
 mod working_set;
 
 pub use blocks::{Block, Blocks};
-pub(crate) use clip::clipped;
+pub(crate) use excerpt::clipped;
 pub use working_set::WorkingSet;
 
 use crate::budget::{Budget, BudgetMarks, BudgetRule, BudgetVerdict, Preset, Truncate};
@@ -235,7 +236,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
             false => None,
         };
         if let Some(step) = &trim
-            && (!may_condense || self.is_enough(step))
+            && (self.is_enough(step) || !may_condense && self.after(step) <= self.budget.usable)
         {
             return self.if_worth(step.clone());
         }
@@ -323,6 +324,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
         let steps = [
             Self::truncate,
             Self::shrink_older,
+            Self::truncate_whole,
             Self::truncate_older,
             Self::truncate_opening,
             Self::clip_newest,
@@ -334,15 +336,10 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
                 return Ok(LadderNext::Do(step));
             }
         }
-        // What a user asks for is worth more than half of the room for an answer.
-        if self.tokens() <= self.budget.stretch() {
+        if self.tokens() <= self.budget.most() {
             return Ok(LadderNext::Rest);
         }
-        Ok(match self.clip_requests()? {
-            Some(step) => LadderNext::Do(step),
-            None if self.tokens() <= self.budget.most() => LadderNext::Rest,
-            None => LadderNext::Floor(self.floor()?),
-        })
+        Ok(LadderNext::Floor(self.floor()?))
     }
 
     /// Tokens of everything shown.
@@ -355,7 +352,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     fn pays(&self, free: u64, shown: u64) -> bool {
         let after = self.tokens().saturating_sub(free.saturating_sub(shown));
         let makes_fit = |most: u64| self.tokens() > most && after <= most;
-        shown < free && (2 * shown <= free || makes_fit(self.budget.usable) || makes_fit(self.budget.most()))
+        shown < free && (2 * shown <= free || makes_fit(self.budget.most()))
     }
 
     /// True when the request would not fit.
@@ -496,17 +493,17 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
 
     /// What takes how much when nothing more can leave.
     fn floor(&self) -> Result<Floor, S::Error> {
-        let mut requests = 0;
-        for item in self.requests() {
-            requests += if self.is_large(&item) { self.least(&item)? } else { u64::from(item.tokens) };
+        let mut requests: u64 = self.requests().map(|item| u64::from(item.tokens)).sum();
+        for item in self.large()? {
+            requests -= u64::from(item.tokens) - self.least(item)?;
         }
-        let unit: u64 = self.blocks.row[self.blocks.older..].iter().map(|block| block.free).sum();
+        let rest = self.blocks.rest();
+        let unit: u64 = self.blocks.row.iter().map(|block| block.free).sum::<u64>() - rest;
         let mut newest = unit;
-        for item in self.blocks.newest.iter().chain(&self.blocks.spoken) {
+        for &item in self.blocks.newest.iter().chain(&self.blocks.spoken) {
             newest -= u64::from(item.tokens) - self.least(item)?;
         }
-        let older: u64 = self.blocks.row[..self.blocks.older].iter().map(|block| block.free).sum();
-        let marker = self.marker_tokens()?.min(older);
+        let marker = self.marker_tokens()?.min(rest);
         let (weight, blocks) = (self.view.weight(), &self.blocks);
         let mut floor = Floor {
             most: self.budget.most(),

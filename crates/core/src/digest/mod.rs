@@ -22,6 +22,7 @@ mod tests;
 pub use audit::Audit;
 pub use fact::{Fact, FactKind};
 pub use parse::quoted;
+pub(crate) use scan::{end, start};
 
 use crate::harness::is_continued;
 use crate::message::{Message, MessagePart, Role};

@@ -27,6 +27,10 @@ pub struct Block {
     pub marker: bool,
     /// True when it begins with a user's message.
     pub begins_turn: bool,
+    /// True when a message of the user in it stays.
+    pub keeps_user: bool,
+    /// True when it is nothing but what is shown of a child thread.
+    pub report: bool,
 }
 
 /// A view as a row of blocks.
@@ -54,6 +58,8 @@ pub struct Blocks {
     pub opening: Vec<ShownItem>,
     /// The last few messages of the user before the newest unit, the newest first.
     pub recent: Vec<ShownItem>,
+    /// What stayed of what a summary goes over.
+    pub beside: Vec<ShownItem>,
     /// Outputs of tools before the newest unit, oldest first, whole or in part.
     pub outputs: Vec<ShownItem>,
     /// What the model said before that without calling a tool, oldest first.
@@ -69,9 +75,9 @@ impl Blocks {
     pub fn of<S: EntrySource + ?Sized>(view: &View, source: &S, usable: u64) -> Result<Self, S::Error> {
         let set = WorkingSet::of(view, source)?;
         let mut blocks = Self { fixed: set.fixed, ..Self::default() };
-        let (opening, led) = (set.opening(view, usable), set.led(view));
+        let (opening, leads) = (set.opening(view, usable), set.leads(view));
         for &i in &opening {
-            if i < led {
+            if Some(i) == leads {
                 blocks.pinned += u64::from(set.items[i].tokens);
             } else {
                 blocks.opening.push(set.items[i]);
@@ -99,18 +105,34 @@ impl Blocks {
                 summary: kind.is_none() && head.kind != Kind::Truncate,
                 marker: kind.is_none() && head.kind == Kind::Truncate,
                 begins_turn: *kind == Some(Kind::User),
+                keeps_user: stays && *kind == Some(Kind::User),
+                report: *kind == Some(Kind::Anchor),
             });
             if !stays {
                 blocks.sort_in(&set, i);
+                blocks.beside.extend(kind.map(|_| *item));
             }
         }
         let newest = set.items.get(set.newest).map_or(Seq::MAX, |item| item.seq);
         blocks.older = blocks.row.partition_point(|block| block.extent.to < newest);
+        let (row, older) = (&blocks.row, blocks.older);
+        let is_over = |item: &ShownItem| row[..older].iter().any(|b| b.summary && b.extent.holds(item.seq));
+        blocks.beside.retain(is_over);
         blocks.recent.reverse();
         blocks.recent.truncate(RECENT);
         let unless_pinned = |i: Option<usize>| i.filter(|&i| !set.is_pinned(view, i)).map(|i| set.items[i]);
         (blocks.task, blocks.instruction) = (unless_pinned(set.task), unless_pinned(set.instruction));
         Ok(blocks)
+    }
+
+    /// True when block `i` is not of the newest unit: what stands before it, or shows a child thread that has ended.
+    pub fn is_rest(&self, i: usize) -> bool {
+        i < self.older || self.row[i].report
+    }
+
+    /// Tokens that can leave without the newest unit.
+    pub fn rest(&self) -> u64 {
+        self.row.iter().enumerate().filter(|(i, _)| self.is_rest(*i)).map(|(_, block)| block.free).sum()
     }
 
     /// Adds item `i` to the sums of what must stay.
@@ -154,6 +176,8 @@ impl Blocks {
                 summary: before.summary || block.summary,
                 marker: before.marker || block.marker,
                 begins_turn: before.begins_turn,
+                keeps_user: before.keeps_user || block.keeps_user,
+                report: before.report && block.report,
             };
             self.row.pop();
         }
@@ -180,25 +204,32 @@ impl Blocks {
 }
 
 impl WorkingSet {
-    /// The agent's messages before the task, when they take at most a quarter of what may move. They stay, too, where one
-    /// of the model's that is pinned would else come before every user's.
+    /// The agent's messages before the task, when they take at most a quarter of what may move. One stays, too, where a
+    /// pin holds a message of the model's that would else come before every user's.
     fn opening(&self, view: &View, usable: u64) -> Vec<usize> {
         let before = self.leading..self.task.unwrap_or(0).min(self.newest).max(self.leading);
-        let is_own = |i: &usize| self.kinds[*i] == Some(Kind::User) && !self.is_pinned(view, *i);
-        let mut opening: Vec<usize> = before.filter(is_own).collect();
+        let mut opening: Vec<usize> = before.filter(|&i| self.is_own(view, i)).collect();
         let tokens: u64 = opening.iter().map(|&i| u64::from(self.items[i].tokens)).sum();
         if tokens > share(usable.saturating_sub(self.fixed), 0.25) {
-            opening.retain(|&i| i < self.led(view));
+            opening.retain(|&i| Some(i) == self.leads(view));
         }
         opening
     }
 
-    /// Where the first of the model's messages before the task is that a pin holds; 0 where there is none. What users said
-    /// before it stays as long as the pin does.
-    fn led(&self, view: &View) -> usize {
-        let mut before = self.leading..self.task.unwrap_or(0).max(self.leading);
+    /// What stands first where one of the model's messages before the task stays, because a pin holds it or because it is
+    /// of the newest unit: the last of the agent's own before it. A request begins with a user's message.
+    fn leads(&self, view: &View) -> Option<usize> {
         let is_other = |i: usize| matches!(self.kinds[i], Some(Kind::Assistant | Kind::Tool));
-        before.find(|&i| is_other(i) && self.is_pinned(view, i)).unwrap_or(0)
+        let stays = |&i: &usize| is_other(i) && (i >= self.newest || self.is_pinned(view, i));
+        let held = (self.leading..self.task.unwrap_or(0).max(self.leading)).find(stays)?;
+        let is_user = |i: usize| self.kinds[i] == Some(Kind::User);
+        let has_other = (self.leading..held).any(|i| is_user(i) && self.is_pinned(view, i));
+        if has_other { None } else { (self.leading..held).rfind(|&i| self.is_own(view, i)) }
+    }
+
+    /// True for a user's message before the task that no pin holds: the agent's own words.
+    fn is_own(&self, view: &View, i: usize) -> bool {
+        self.kinds[i] == Some(Kind::User) && !self.is_pinned(view, i)
     }
 }
 

@@ -5,78 +5,94 @@
 //! instruction, where they take more than half of what is usable. What is cut out is named, and can be read under the
 //! entry's number.
 
-use super::{LadderStep, OriginalsHint, Rung, Scene, placeholder};
+use super::excerpt::Excerpt;
+use super::{LadderStep, Rung, Scene};
+use crate::Seq;
 use crate::budget::share;
-use crate::clip::{ClipLimits, clip, clip_kept};
 use crate::head::EntrySource;
 use crate::journal::{Entry, Replace};
 use crate::message::Message;
 use crate::view::ShownItem;
-use crate::{Meter, Seq};
-
-/// A text with head and tail that is shorter than this says nothing.
-const SHORTEST: usize = 400;
-
-/// Bytes that a token of words has at the most, on average.
-const LONGEST: u64 = 16;
-
-/// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
-const ROUNDS: u32 = 10;
 
 /// How often what some texts leave of their part goes to the others.
 const RAISES: u32 = 4;
 
-/// Bytes from which on notes are longer, so that a text is not always longer where it may be.
-const LONG_NOTES: usize = 1_024;
+/// Tokens below which nothing is cut while the request fits otherwise: some words, and what the rest is.
+pub(super) const LEAST: u64 = 48;
 
-/// Words of fewer bytes say nothing.
-const FEWEST: usize = 16;
+/// What may be shown in part, and the fewest tokens that it can be shown in.
+#[derive(Clone, Copy)]
+struct Clippable {
+    item: ShownItem,
+    least: u64,
+}
 
-/// Tokens to which nothing of the newest unit is cut, nor a message of the user: some words, and what the rest is.
-const LEAST: u64 = 64;
+impl Clippable {
+    fn whole(self) -> u64 {
+        u64::from(self.item.tokens)
+    }
+
+    /// Tokens where none may have more than `cap`.
+    fn within(self, cap: u64) -> u64 {
+        cap.clamp(self.least, self.whole())
+    }
+}
 
 impl<S: EntrySource + ?Sized> Scene<'_, S> {
-    /// Where outputs do not become placeholders: those that take more than a quarter of what is usable by themselves are cut
-    /// first, so that one of them does not push everything else out.
+    /// Where outputs do not become placeholders, and what is kept is counted in messages or turns: outputs that take more
+    /// than a quarter of what is usable by themselves are cut first, so that one of them does not push everything else out.
     pub(super) fn clip_large(&self) -> Result<Option<LadderStep>, S::Error> {
-        if self.budget.policy.rungs.trim {
+        if self.budget.policy.rungs.trim || self.counts_movable() {
             return Ok(None);
         }
-        self.clip_to(&self.blocks.outputs, share(self.movable(), 0.25))
+        let outputs = self.clippable(&self.blocks.outputs)?;
+        Ok(replaced(self.cuts(&outputs, share(self.movable(), 0.25))?))
     }
 
     /// What reaches over the low mark, cut so that the view comes down to it: outputs or a reply, or else messages of the
     /// user that stay. `None` when nothing of worth would be left of them.
     pub(super) fn clip_older(&self) -> Result<Option<LadderStep>, S::Error> {
         let chosen = self.reaching_over().unwrap_or_else(|| self.blocks.recent.clone());
-        let cap = self.level(&chosen, self.marks.low);
-        if cap < LEAST { Ok(None) } else { self.clip_to(&chosen, cap) }
+        let chosen = self.clippable(&chosen)?;
+        let cap = level(&chosen, self.room(&chosen, self.marks.low));
+        if cap < LEAST { Ok(None) } else { Ok(replaced(self.cuts(&chosen, cap)?)) }
     }
 
     /// What the model has not answered yet, cut to the room there is; its own words last. `None` while more than a quarter
     /// of what may move is something older that can still leave, or while parts of it would be cut to nothing.
     pub(super) fn clip_newest(&self) -> Result<Option<LadderStep>, S::Error> {
-        let older: u64 = self.blocks.row[..self.blocks.older].iter().map(|block| block.free).sum();
-        let newest = &self.blocks.newest;
-        if older > 0
-            && (older > share(self.movable(), 0.25) || self.level(newest, self.budget.usable) < LEAST)
-        {
-            return Ok(None);
+        let older = self.blocks.rest();
+        if older == 0 {
+            return self.clip_unanswered();
         }
-        self.clip_unanswered()
+        let newest = self.clippable(&self.blocks.newest)?;
+        let spoken = self.clippable(self.blocks.spoken.as_slice())?;
+        let unit = [newest.as_slice(), &spoken].concat();
+        let fits = level(&unit, self.room(&unit, self.budget.usable)) >= LEAST;
+        match fits && older <= share(self.movable(), 0.25) {
+            true => Ok(replaced(self.clip_in_turn(&[&newest, &spoken])?)),
+            false => Ok(None),
+        }
     }
 
-    /// The same, whatever else there is.
+    /// The same, whatever else there is. Where that is not enough, the task and the latest instruction are cut with it,
+    /// where they take more than half of what is usable. They are cut last: what a user asks for is worth more than half
+    /// of the room for an answer. Where the request would still not fit, all of these are cut down to a few words.
     pub(super) fn clip_unanswered(&self) -> Result<Option<LadderStep>, S::Error> {
-        match (self.clip_into(&self.blocks.newest)?, self.blocks.spoken) {
-            (None, Some(spoken)) => self.clip_into(&[spoken]),
-            (step, _) => Ok(step),
+        let large = self.large()?;
+        let newest = self.clippable(&self.blocks.newest)?;
+        let spoken = self.clippable(self.blocks.spoken.as_slice())?;
+        let large = self.clippable(&large)?;
+        let mut cut = self.clip_in_turn(&[&newest, &spoken])?;
+        let after = |cut: &[Replace]| self.tokens() - self.freed(cut);
+        if after(&cut) > self.budget.stretch() && !large.is_empty() {
+            cut = self.clip_in_turn(&[&newest, &spoken, &large])?;
         }
-    }
-
-    /// The task and the latest instruction, where they take more than half of what is usable, cut to the room there is.
-    pub(super) fn clip_requests(&self) -> Result<Option<LadderStep>, S::Error> {
-        self.clip_into(&self.requests().filter(|item| self.is_large(item)).collect::<Vec<_>>())
+        if after(&cut) > self.budget.most() {
+            let all = [newest, spoken, large].concat();
+            cut = self.clip_into(&all, self.room(&all, self.budget.most()), 0)?;
+        }
+        Ok(replaced(cut))
     }
 
     /// The task and the latest instruction, once where they are one.
@@ -85,255 +101,119 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         task.into_iter().chain(instruction.filter(|item| Some(*item) != task))
     }
 
-    /// True when half of what is usable cannot hold it.
-    pub(super) fn is_large(&self, item: &ShownItem) -> bool {
-        u64::from(item.tokens) > self.budget.usable / 2
+    /// Those of them that half of what is usable cannot hold, as they were said.
+    pub(super) fn large(&self) -> Result<Vec<ShownItem>, S::Error> {
+        let mut large = Vec::new();
+        for item in self.requests() {
+            if u64::from(self.source.head(item.seq)?.tokens) > self.budget.usable / 2 {
+                large.push(item);
+            }
+        }
+        Ok(large)
     }
 
-    /// The most that each of `items` may have so that the view has no more than `most` tokens: the small ones whole, the
-    /// large ones equally.
-    fn level(&self, items: &[ShownItem], most: u64) -> u64 {
-        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
-        level(items, most.saturating_sub(self.tokens() - all))
+    /// Tokens that `items` may have so that the view has no more than `most`.
+    fn room(&self, items: &[Clippable], most: u64) -> u64 {
+        most.saturating_sub(self.tokens() - tokens(items))
     }
 
-    /// `items` cut to the room that is left for them. A text that can only be cut at its lines leaves some of its part,
-    /// which the others take.
-    fn clip_into(&self, items: &[ShownItem]) -> Result<Option<LadderStep>, S::Error> {
-        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
-        let room = self.budget.usable.saturating_sub(self.tokens() - all);
-        let mut cap = level(items, room).max(LEAST);
+    /// Groups of items cut so that the request fits, the first group before the second. The last one is cut to what the
+    /// others leave when they are as short as they may be; what it leaves is theirs.
+    fn clip_in_turn(&self, groups: &[&[Clippable]]) -> Result<Vec<Replace>, S::Error> {
+        let mut room = self.room(&groups.concat(), self.budget.usable);
+        let mut replace = Vec::new();
+        for (i, group) in groups.iter().enumerate().rev() {
+            let first: u64 = groups[..i].iter().copied().flatten().map(|part| part.within(LEAST)).sum();
+            let cut = self.clip_into(group, room.saturating_sub(first), LEAST)?;
+            room = room.saturating_sub(tokens(group) - self.freed(&cut));
+            replace.extend(cut);
+        }
+        Ok(replace)
+    }
+
+    /// `items` cut to `room` tokens, none below `least`: the small ones whole, the large ones equally. What one cannot use
+    /// of its part, the others take.
+    fn clip_into(&self, items: &[Clippable], room: u64, least: u64) -> Result<Vec<Replace>, S::Error> {
+        let mut cap = level(items, room).max(least);
         let mut cut = self.cuts(items, cap)?;
         for _ in 0..RAISES {
-            let left = room.saturating_sub(all - freed(items, &cut)) / (cut.len() as u64).max(1);
-            if left < LEAST / 4 {
-                break;
-            }
+            let left = room.saturating_sub(tokens(items) - self.freed(&cut)) / (cut.len() as u64).max(1);
             cap = cap.saturating_add(left);
             let more = self.cuts(items, cap)?;
-            if more.is_empty() || all - freed(items, &more) > room {
+            if left == 0 || tokens(items) - self.freed(&more) > room {
                 break;
             }
             cut = more;
         }
-        let left = room.saturating_sub(all - freed(items, &cut));
-        Ok(replaced(self.filled(items, cut, left)?))
-    }
-
-    /// `cut` with more of one text or another, the smallest first, as long as `left` tokens hold it.
-    fn filled(
-        &self,
-        items: &[ShownItem],
-        mut cut: Vec<Replace>,
-        mut left: u64,
-    ) -> Result<Vec<Replace>, S::Error> {
-        let mut row: Vec<ShownItem> = items.to_vec();
-        row.sort_by_key(|item| item.tokens);
-        for item in row {
-            let Some(at) = cut.iter().position(|swap| swap.seq == item.seq) else { continue };
-            if left < LEAST / 4 {
-                break;
-            }
-            let now = u64::from(cut[at].tokens);
-            match self.cuts(&[item], now + left)?.pop() {
-                Some(swap) if u64::from(swap.tokens) > now && u64::from(swap.tokens) <= now + left => {
-                    left -= u64::from(swap.tokens) - now;
-                    cut[at] = swap;
-                }
-                None if u64::from(item.tokens) <= now + left => {
-                    left -= u64::from(item.tokens) - now;
-                    cut.remove(at);
-                }
-                _ => {}
-            }
-        }
         Ok(cut)
     }
 
-    fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
-        Ok(replaced(self.cuts(items, cap)?))
+    /// Tokens that `replace` frees.
+    fn freed(&self, replace: &[Replace]) -> u64 {
+        let items = || self.blocks.newest.iter().copied().chain(self.blocks.spoken).chain(self.requests());
+        let was = |seq| items().find(|item| item.seq == seq).map_or(0, |item| u64::from(item.tokens));
+        replace.iter().map(|swap| was(swap.seq).saturating_sub(u64::from(swap.tokens))).sum()
     }
 
     /// Those of `items` that take more than `cap` tokens, cut to that.
-    fn cuts(&self, items: &[ShownItem], cap: u64) -> Result<Vec<Replace>, S::Error> {
+    fn cuts(&self, items: &[Clippable], cap: u64) -> Result<Vec<Replace>, S::Error> {
         let mut replace = Vec::new();
-        for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
-            let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
-                continue;
-            };
-            let shown = self.shown(item.seq, &message);
+        for item in items.iter().filter(|part| part.whole() > cap).map(|part| part.item) {
+            let Some(message) = self.message(item)? else { continue };
+            let excerpt = self.excerpt(item.seq, &message);
             let pays = |gone: &Replace| self.pays(u64::from(item.tokens), u64::from(gone.tokens));
-            let swap = shown.words(cap).or_else(|| Some(shown.gone()).filter(pays));
+            let swap = excerpt.words(cap).or_else(|| Some(excerpt.gone()).filter(pays));
             replace.extend(swap.filter(|swap| swap.tokens < item.tokens));
         }
-        replace.sort_by_key(|replace| replace.seq);
         Ok(replace)
     }
 
-    /// The fewest tokens that an item of the newest unit, or a request that is too large, can be shown in.
-    pub(super) fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
-        let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
-            return Ok(u64::from(item.tokens));
-        };
-        let least = self.shown(item.seq, &message).shortened(LEAST).tokens;
+    fn clippable(&self, items: &[ShownItem]) -> Result<Vec<Clippable>, S::Error> {
+        items.iter().map(|&item| Ok(Clippable { item, least: self.least(item)? })).collect()
+    }
+
+    /// The fewest tokens that an item can be shown in.
+    pub(super) fn least(&self, item: ShownItem) -> Result<u64, S::Error> {
+        let Some(message) = self.message(item)? else { return Ok(u64::from(item.tokens)) };
+        let excerpt = self.excerpt(item.seq, &message);
+        let least = excerpt.least().unwrap_or_else(|| excerpt.gone()).tokens;
         Ok(u64::from(least.min(item.tokens)))
+    }
+
+    /// What was said there, whole.
+    fn message(&self, item: ShownItem) -> Result<Option<Message>, S::Error> {
+        Ok(match self.source.record(self.view.result(item.seq))?.entry {
+            Entry::Message(message, _) => Some(message),
+            _ => None,
+        })
+    }
+
+    /// The message of entry `seq`, to be shown in part.
+    pub(super) fn excerpt<'m>(&self, seq: Seq, message: &'m Message) -> Excerpt<'m> {
+        Excerpt::of(self.meter, seq, message, self.reach)
     }
 }
 
-fn replaced(replace: Vec<Replace>) -> Option<LadderStep> {
+fn replaced(mut replace: Vec<Replace>) -> Option<LadderStep> {
+    replace.sort_by_key(|swap| swap.seq);
     (!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace })
 }
 
-/// Tokens that `replace` frees of `items`.
-fn freed(items: &[ShownItem], replace: &[Replace]) -> u64 {
-    let was = |seq| items.iter().find(|item| item.seq == seq).map_or(0, |item| u64::from(item.tokens));
-    replace.iter().map(|swap| was(swap.seq).saturating_sub(u64::from(swap.tokens))).sum()
+fn tokens(items: &[Clippable]) -> u64 {
+    items.iter().map(|part| part.whole()).sum()
 }
 
-/// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
-fn level(items: &[ShownItem], room: u64) -> u64 {
-    let mut sizes: Vec<u64> = items.iter().map(|item| u64::from(item.tokens)).collect();
-    sizes.sort_unstable();
-    let mut room = room;
-    for (i, size) in sizes.iter().enumerate() {
-        let each = room / (sizes.len() - i) as u64;
-        if *size > each {
-            return each;
-        }
-        room -= size;
+/// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally; 0 when they do
+/// not fit however short they are.
+fn level(items: &[Clippable], room: u64) -> u64 {
+    let taken = |cap| items.iter().map(|part| part.within(cap)).sum::<u64>();
+    if taken(u64::MAX) <= room {
+        return u64::MAX;
     }
-    u64::MAX
-}
-
-/// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
-pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
-    ShownText { meter, seq, message, reach: OriginalsHint::Tools }.clipped(cap)
-}
-
-/// A message that is to be shown in part.
-pub(super) struct ShownText<'m> {
-    meter: Meter,
-    seq: Seq,
-    message: &'m Message,
-    reach: OriginalsHint,
-}
-
-impl<S: EntrySource + ?Sized> Scene<'_, S> {
-    /// The message of entry `seq`, to be shown in part.
-    pub(super) fn shown<'m>(&self, seq: Seq, message: &'m Message) -> ShownText<'m> {
-        ShownText { meter: self.meter, seq, message, reach: self.reach }
+    let (mut fits, mut over) = (0, items.iter().map(|part| part.whole()).max().unwrap_or(0));
+    while over - fits > 1 {
+        let cap = fits.midpoint(over);
+        *(if taken(cap) <= room { &mut fits } else { &mut over }) = cap;
     }
-}
-
-impl ShownText<'_> {
-    /// As much of its words as `cap` tokens hold, or a placeholder when that is nothing.
-    fn clipped(&self, cap: u64) -> Replace {
-        self.part(cap).unwrap_or_else(|| self.gone())
-    }
-
-    /// The same with a few words, at least, where there is room for any.
-    fn shortened(&self, cap: u64) -> Replace {
-        self.words(cap).unwrap_or_else(|| self.gone())
-    }
-
-    /// As many of its words as `cap` tokens hold, be they few.
-    fn words(&self, cap: u64) -> Option<Replace> {
-        self.part(cap).or_else(|| self.few_words(cap))
-    }
-
-    /// Head and tail of the message, as much as `cap` tokens hold.
-    pub(super) fn part(&self, cap: u64) -> Option<Replace> {
-        let (words, name) = (self.message.words(), self.name());
-        longest(&words, SHORTEST, cap, |bytes| {
-            let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
-            let text = match self.reach {
-                OriginalsHint::Tools => clip(&words, &limits, &name),
-                OriginalsHint::Kept => clip_kept(&words, &limits),
-            };
-            text.map(|text| self.saying(text))
-        })
-    }
-
-    /// Its first words, and how many there are.
-    fn few_words(&self, cap: u64) -> Option<Replace> {
-        let (words, name) = (self.message.words(), self.name());
-        longest(&words, FEWEST, cap, |bytes| {
-            let text =
-                (0..=bytes).rev().find_map(|end| words.get(..end)).filter(|text| !text.trim().is_empty())?;
-            Some(self.saying(format!("{text}\n[cut: {} bytes in all; ref={name}]", words.len())))
-        })
-    }
-
-    /// What says that it was there.
-    fn gone(&self) -> Replace {
-        let words = self.message.words();
-        let (seq, bytes) = (self.seq, words.len());
-        self.saying(match (self.message.outcome(), self.reach) {
-            (Some(outcome), _) => placeholder(seq, outcome.output_ref.as_ref(), words.lines().count() as u64),
-            (None, OriginalsHint::Kept) => format!("[a message of {bytes} bytes; it is kept]"),
-            (None, OriginalsHint::Tools) => {
-                format!(
-                    "[a message of {bytes} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]"
-                )
-            }
-        })
-    }
-
-    fn saying(&self, text: String) -> Replace {
-        let tokens = self.meter.message(&self.message.saying(&text));
-        Replace { seq: self.seq, text, tokens }
-    }
-
-    /// Under which name the whole is kept.
-    fn name(&self) -> String {
-        let output = self.message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
-        output.map_or_else(|| format!("@{}", self.seq), |output| output.id.clone())
-    }
-}
-
-/// The longest text found that takes no more than `cap` tokens, of those that `text` gives for a number of bytes.
-fn longest(
-    words: &str,
-    shortest: usize,
-    cap: u64,
-    text: impl Fn(usize) -> Option<Replace>,
-) -> Option<Replace> {
-    if cap == 0 {
-        return None;
-    }
-    let fitting = |bytes| text(bytes).filter(|replace| u64::from(replace.tokens) <= cap);
-    let mut best: Option<Replace> = None;
-    let mut take = |fit: Replace| {
-        if best.as_ref().is_none_or(|best| best.tokens < fit.tokens) {
-            best = Some(fit);
-        }
-    };
-    // More bytes than these hold more tokens than `cap` in anything but blanks; to try them would only take long.
-    let most = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * shortest);
-    let most = words.len().min(most);
-    for (mut least, mut most) in [(shortest, most.min(LONG_NOTES)), (LONG_NOTES, most)] {
-        for _ in 0..ROUNDS {
-            if least >= most {
-                break;
-            }
-            let bytes = least.midpoint(most);
-            match fitting(bytes) {
-                Some(fit) => {
-                    take(fit);
-                    least = bytes + 1;
-                }
-                None => most = bytes,
-            }
-        }
-    }
-    // Whole lines go at a time: where that leaves more than a tenth, a longer text may be one that fits.
-    let mut bytes = best.as_ref().map_or(shortest, |best| best.text.len()).max(shortest);
-    while bytes < most && best.as_ref().is_none_or(|best| 10 * u64::from(best.tokens) < 9 * cap) {
-        let Some(found) = text(bytes).filter(|found| u64::from(found.tokens) <= 2 * cap) else { break };
-        if u64::from(found.tokens) <= cap && best.as_ref().is_none_or(|best| best.tokens < found.tokens) {
-            best = Some(found);
-        }
-        bytes += bytes / 40 + 1;
-    }
-    best
+    fits
 }

@@ -1,5 +1,6 @@
 //! Which blocks leave: the oldest, and none of the newest unit.
 
+use super::clip::LEAST;
 use super::{Block, LadderStep, Scene, marker};
 use crate::Span;
 use crate::budget::{BudgetRule, KeepRule, share};
@@ -9,9 +10,6 @@ use crate::view::ShownItem;
 
 /// Fewer tokens hold no summary.
 const SHORTEST: u64 = 64;
-
-/// Fewer tokens of a message or an output are not worth that the rest of it is cut away.
-const WORTH: u64 = 128;
 
 /// What leaves.
 struct Cut {
@@ -42,15 +40,16 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     /// What leaves when a text of `shown` tokens takes its place.
     fn cut(&self, shown: u64) -> Cut {
         match self.budget.policy.keep {
-            KeepRule::Room if self.verdict.rule != BudgetRule::ByHand => self.cut_to_room(shown),
+            KeepRule::Room if self.verdict.rule != BudgetRule::ByHand => self.cut_to_room(shown, true),
             _ => Cut { blocks: self.leaving(0..self.tail(shown)).collect(), stay: Vec::new() },
         }
     }
 
     /// As few of the oldest as bring the view down to the low mark. The last few messages of the user stay before anything
     /// else does. What reaches over the mark stays whole up to the high mark, and beyond that where a part of it may stay:
-    /// it is cut by the next step. What is too large for either is passed over, as long as something older fits.
-    fn cut_to_room(&self, shown: u64) -> Cut {
+    /// it is cut by the next step, if there `is_next`. What is too large for either is passed over, as long as something
+    /// older fits. Where messages of the user reach over the mark, what was said just before may, too.
+    fn cut_to_room(&self, shown: u64, is_next: bool) -> Cut {
         let blocks = &self.blocks;
         let all: u64 = blocks.row[..blocks.older].iter().map(|block| block.free).sum();
         let base = self.tokens().saturating_sub(all) + shown;
@@ -58,22 +57,24 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let (mut used, mut stay) = (0, Vec::new());
         for item in &blocks.recent {
             let tokens = u64::from(item.tokens);
-            if used > room || used + tokens > most && used + WORTH > room {
+            if used > room || used + tokens > most && (!is_next || used + LEAST > room) {
                 break;
             }
             stay.push(*item);
             used += tokens;
         }
-        let mut gone = Vec::new();
+        let (mut gone, reach_over) = (Vec::new(), used >= room);
         for i in self.leaving(0..blocks.older).rev() {
             let block = &blocks.row[i];
             let inside = stay.iter().filter(|item| block.extent.holds(item.seq));
             let kept: u64 = inside.map(|item| u64::from(item.tokens)).sum();
             let tokens = block.free.saturating_sub(kept);
             let is_text = block.summary || block.marker;
-            let in_part =
-                used + WORTH <= room && self.may_shrink(block, (used + tokens).saturating_sub(room));
-            let fits = used + tokens <= room || used < room && (used + tokens <= most || in_part);
+            let in_part = is_next
+                && used + LEAST <= room
+                && self.may_shrink(block, (used + tokens).saturating_sub(room));
+            let may_reach = used < room || reach_over && gone.is_empty();
+            let fits = used + tokens <= room || may_reach && used + tokens <= most || used < room && in_part;
             if !is_text && (tokens == 0 || fits) {
                 used += tokens;
             } else {
@@ -91,35 +92,37 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     fn begin_with_user(&self, gone: &mut Vec<usize>, stay: &[ShownItem]) {
         let blocks = &self.blocks;
         let holds = |i: usize| stay.iter().any(|item| blocks.row[i].extent.holds(item.seq));
-        if gone.is_empty() {
+        let begins = |&i: &usize| {
+            let block = &blocks.row[i];
+            block.keeps_user || block.begins_turn && !gone.contains(&i) || holds(i)
+        };
+        let first = (0..blocks.older).find(begins).unwrap_or(blocks.older);
+        if !gone.iter().any(|&i| i < first && blocks.row[i].begins_turn) {
             return;
         }
-        let begins = |&i: &usize| blocks.row[i].begins_turn && !gone.contains(&i) || holds(i);
-        let first = (0..blocks.older).find(begins).unwrap_or(blocks.older);
         let speaks = |&i: &usize| !blocks.row[i].begins_turn && !gone.contains(&i);
         let led: Vec<usize> = self.leaving(0..first).filter(speaks).collect();
         gone.extend(led);
         gone.sort_unstable();
     }
 
-    /// True when the outputs and replies in a block can give `tokens` and something of them stays.
+    /// True when the outputs and replies in a block can give `tokens` and something of each stays.
     fn may_shrink(&self, block: &Block, tokens: u64) -> bool {
-        let most: u64 = self.in_part(block).iter().map(|item| u64::from(item.tokens)).sum();
-        most >= tokens + WORTH
+        let spare = |item: &ShownItem| u64::from(item.tokens).saturating_sub(LEAST);
+        self.in_part(block).iter().map(spare).sum::<u64>() >= tokens
     }
 
     /// What of a block may be shown in part: outputs, or a reply.
     fn in_part(&self, block: &Block) -> Vec<ShownItem> {
-        let outputs = self.blocks.outputs.iter().filter(|_| self.budget.policy.rungs.trim);
         let inside = |item: &&ShownItem| block.extent.holds(item.seq);
-        outputs.chain(&self.blocks.replies).filter(inside).copied().collect()
+        self.blocks.outputs.iter().chain(&self.blocks.replies).filter(inside).copied().collect()
     }
 
     /// Outputs or the reply of the oldest block that can give what the view has above the low mark.
     pub(super) fn reaching_over(&self) -> Option<Vec<ShownItem>> {
         let over = self.tokens().saturating_sub(self.marks.low);
         let row = &self.blocks.row;
-        let block = self.plain(self.blocks.older).into_iter().find(|&i| self.may_shrink(&row[i], over))?;
+        let block = self.leaving(0..self.blocks.older).find(|&i| self.may_shrink(&row[i], over))?;
         Some(self.in_part(&row[block]))
     }
 
@@ -222,10 +225,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     pub(super) fn truncate_to_low(&self) -> Result<Option<LadderStep>, S::Error> {
         let row = &self.blocks.row;
         if self.budget.policy.keep == KeepRule::Room {
-            let marker = self.marker_tokens()?;
-            let mut cut = self.cut_to_room(marker);
-            cut.blocks.retain(|&i| !row[i].summary);
-            return self.leave_out(&cut.blocks, &cut.stay);
+            return self.leave_out_over_room(true);
         }
         let mut tokens = self.tokens();
         let mut gone = Vec::new();
@@ -239,34 +239,61 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         if tokens <= self.budget.usable { self.leave_out(&gone, &[]) } else { Ok(None) }
     }
 
-    /// A marker in place of everything before the newest unit; summaries stay.
+    /// The same where what reaches over the mark cannot be shown in part.
+    pub(super) fn truncate_whole(&self) -> Result<Option<LadderStep>, S::Error> {
+        if self.budget.policy.keep == KeepRule::Room { self.leave_out_over_room(false) } else { Ok(None) }
+    }
+
+    fn leave_out_over_room(&self, is_next: bool) -> Result<Option<LadderStep>, S::Error> {
+        let older = &self.blocks.row[..self.blocks.older];
+        let summaries = || older.iter().filter(|block| block.summary);
+        let is_beside = |item: &&ShownItem| summaries().any(|block| block.extent.holds(item.seq));
+        let recent: u64 =
+            self.blocks.recent.iter().filter(is_beside).map(|item| u64::from(item.tokens)).sum();
+        let stays = summaries().map(|block| block.free).sum::<u64>().saturating_sub(recent);
+        let mut cut = self.cut_to_room(self.marker_tokens()? + stays, is_next);
+        cut.blocks.retain(|&i| !older[i].summary);
+        self.leave_out(&cut.blocks, &cut.stay)
+    }
+
+    /// A marker in place of everything that was said before the newest unit; summaries stay.
     pub(super) fn truncate_older(&self) -> Result<Option<LadderStep>, S::Error> {
-        self.leave_out(&self.plain(self.blocks.older), &[])
+        self.leave_out_said(&[])
     }
 
-    /// A marker in place of everything before the newest unit, summaries too.
+    /// A marker in place of everything that is not the newest unit, summaries and what child threads came to, too.
     pub(super) fn truncate_rest(&self) -> Result<Option<LadderStep>, S::Error> {
-        self.leave_out(&self.leaving(0..self.blocks.older).collect::<Vec<_>>(), &[])
+        let all = self.leaving(0..self.blocks.row.len());
+        self.leave_out(&all.filter(|&i| self.blocks.is_rest(i)).collect::<Vec<_>>(), &[])
     }
 
-    /// A marker in place of the agent's own messages before the task, and of everything else before the newest unit.
+    /// The same, and the agent's own messages before the task.
     pub(super) fn truncate_opening(&self) -> Result<Option<LadderStep>, S::Error> {
-        let (opening, plain) = (&self.blocks.opening, self.plain(self.blocks.older));
-        if opening.is_empty() {
-            return Ok(None);
+        match self.blocks.opening.as_slice() {
+            [] => Ok(None),
+            opening => self.leave_out_said(opening),
         }
-        let free: u64 = plain.iter().map(|&i| self.blocks.row[i].free).sum();
-        let mut spans = self.blocks.spans(plain.into_iter(), &[]);
-        spans.extend(opening.iter().map(|item| Span::new(item.seq, item.seq)));
+    }
+
+    /// A marker in place of everything that was said before the newest unit, and of `more`.
+    fn leave_out_said(&self, more: &[ShownItem]) -> Result<Option<LadderStep>, S::Error> {
+        let plain = self.plain(self.blocks.older);
+        let alone = || self.blocks.beside.iter().chain(more);
+        let mut spans = self.blocks.spans(plain.iter().copied(), &[]);
+        for item in alone() {
+            let unit = self.view.unit(self.source, item.seq)?;
+            spans.push(unit.unwrap_or_else(|| Span::new(item.seq, item.seq)));
+        }
         spans.sort_unstable_by_key(|span| span.from);
         let mut hide: Vec<Span> = Vec::new();
         for span in spans {
             match hide.last_mut() {
-                Some(last) if last.to + 1 == span.from => last.to = span.to,
+                Some(last) if last.to + 1 >= span.from => last.to = last.to.max(span.to),
                 _ => hide.push(span),
             }
         }
-        self.mark_out(hide, free + opening.iter().map(|item| u64::from(item.tokens)).sum::<u64>())
+        let free: u64 = plain.iter().map(|&i| self.blocks.row[i].free).sum();
+        self.mark_out(hide, free + alone().map(|item| u64::from(item.tokens)).sum::<u64>())
     }
 
     /// The marker for spans, in the language of the latest instruction.

@@ -43,18 +43,36 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let mut candidates = self.candidates()?;
         candidates.sort_by_key(|candidate| (!candidate.stale, candidate.item.seq));
         let wanted = self.tokens().saturating_sub(self.marks.low).max(gain);
-        let (mut freed, mut replace) = (0, Vec::new());
+        let (mut freed, mut chosen) = (0, Vec::new());
         for candidate in candidates {
             if freed >= wanted {
                 break;
             }
-            let chosen = self.at_least(&candidate, wanted - freed)?;
-            freed += u64::from(candidate.item.tokens - chosen.tokens);
-            replace.push(chosen);
+            let replace = self.at_least(&candidate, wanted - freed)?;
+            freed += u64::from(candidate.item.tokens - replace.tokens);
+            chosen.push(Candidate { replace, ..candidate });
         }
+        freed -= self.give_back(&mut chosen, freed, gain);
+        let mut replace: Vec<Replace> = chosen.into_iter().map(|candidate| candidate.replace).collect();
         replace.sort_by_key(|replace| replace.seq);
         Ok((freed >= gain && !replace.is_empty())
             .then_some(LadderStep::Replace { rung: Rung::Trim, replace }))
+    }
+
+    /// Where what is chosen leads below the low mark, the newest of it stay whole, as long as the view stays under the high
+    /// mark and `gain` tokens leave. Gives their tokens.
+    fn give_back(&self, chosen: &mut Vec<Candidate>, freed: u64, gain: u64) -> u64 {
+        let (mut after, mut given) = (self.tokens().saturating_sub(freed), 0);
+        chosen.sort_by_key(|candidate| candidate.item.seq);
+        for i in (0..chosen.len()).rev() {
+            let more = u64::from(chosen[i].item.tokens - chosen[i].replace.tokens);
+            let is_low = self.counts_movable() && after < self.marks.low;
+            if is_low && after + more <= self.marks.high && freed - given - more >= gain {
+                (after, given) = (after + more, given + more);
+                chosen.remove(i);
+            }
+        }
+        given
     }
 
     /// What is shown of an output that must give `tokens`: a part of it, or the placeholder.
@@ -66,7 +84,7 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
             return Ok(candidate.replace.clone());
         };
-        Ok(self.shown(item.seq, &message).part(cap).unwrap_or_else(|| candidate.replace.clone()))
+        Ok(self.excerpt(item.seq, &message).part(cap).unwrap_or_else(|| candidate.replace.clone()))
     }
 
     /// Outputs before the end that is spared.

@@ -55,7 +55,7 @@ impl WorkingSet {
         let users = || (0..items.len()).filter(|&i| kinds[i] == Some(Kind::User));
         let task = asked(source, &items, users())?.or_else(|| users().next());
         let instruction = asked(source, &items, users().rev())?.or_else(|| users().next_back());
-        let newest = newest(view, source, &items)?.unwrap_or_else(|| {
+        let newest = newest(view, source, &items, &kinds)?.unwrap_or_else(|| {
             let said = |&i: &usize| items[i].what != ItemSource::Shown;
             (task.unwrap_or(leading)..items.len()).find(said).unwrap_or(items.len())
         });
@@ -105,6 +105,7 @@ fn newest<S: EntrySource + ?Sized>(
     view: &View,
     source: &S,
     items: &[ShownItem],
+    kinds: &[Option<Kind>],
 ) -> Result<Option<usize>, S::Error> {
     let mut follows = false;
     let mut called = view.open().unit;
@@ -112,8 +113,9 @@ fn newest<S: EntrySource + ?Sized>(
         let (seq, head) = entry?;
         if head.kind == Kind::Assistant {
             let from = if called == seq || !follows { seq } else { seq + 1 };
-            let said = |item: &ShownItem| item.what != ItemSource::Shown && item.seq >= from;
-            return Ok(Some(items.iter().position(said).unwrap_or(items.len())));
+            let said = |i: &usize| items[*i].what != ItemSource::Shown && items[*i].seq >= from;
+            let counts = |i: &usize| said(i) && kinds[*i] != Some(Kind::Anchor);
+            return Ok(Some((0..items.len()).find(counts).unwrap_or(items.len())));
         }
         if head.kind == Kind::Tool {
             called = head.unit;

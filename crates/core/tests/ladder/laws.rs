@@ -126,7 +126,7 @@ fn right_after_a_round_nothing_more_is_done_and_the_count_is_the_real_one() {
 fn random_journals_reach_every_rung_and_the_floor() {
     let seen = RefCell::new(BTreeMap::<&str, u32>::new());
     let floors = Cell::new(0);
-    each(9_000_000, 2_000, |play| {
+    each(9_000_000, 3_000, |play| {
         go_on(play, Meter::Bytes4, 30);
         let budget = budget(&mut play.dice, play.book.view().tokens());
         let fitted = fit_well(play, &budget, &mut |rung| {

@@ -1,7 +1,7 @@
 //! A random conversation as a list of things that happen. Each can be left out, so what breaks a law can be made small.
 
 use crate::ladder::dice::Dice;
-use crate::ladder::play::Play;
+use crate::ladder::play::{Play, entry};
 use crate::ladder::stage::{self, Fitted};
 use komado_core::budget::{Budget, Preset};
 use komado_core::head::EntrySource;
@@ -250,6 +250,7 @@ impl Case {
             stage::ready(&mut play, self.meter);
             let (budget, before) = (self.budget(*percent), play.book.clone());
             let fitted = stage::fit(&mut play, self.meter, &budget);
+            give_back(&mut play, &budget, before.view().last());
             let ends = matches!(fitted, Fitted::Floor(_));
             if look(&play, &budget, &before, &fitted) || ends {
                 break;
@@ -416,6 +417,31 @@ fn aside(dice: &mut Dice, room: u32) -> Act {
         _ => {
             let tokens = size(dice, 2, (room / 20).max(3));
             Act::Child { ended: dice.chance(50), words: words(dice, tokens) }
+        }
+    }
+}
+
+/// What the engine does after a round that left the view below the low mark: earlier edits are taken back, the newest
+/// first, as long as the view stays under the high mark. Those of a person stay.
+fn give_back(play: &mut Play, budget: &Budget, since: Seq) {
+    let view = play.book.view();
+    if budget.policy.preset != Preset::Komado || view.edits().all(|edit| edit <= since) {
+        return;
+    }
+    let earlier: Vec<Seq> = view.edits().rev().filter(|edit| *edit <= since).take(4).collect();
+    for target in earlier {
+        let Ok(verdict) = budget.will_manage(play.book.view(), play.book.rows());
+        let marks = budget.marks(verdict.fixed);
+        let by_hand =
+            matches!(entry(&play.book, target), Some(Entry::Edit(edit)) if edit.cause.rule == BY_HAND);
+        let tokens = play.book.view().tokens();
+        if by_hand || tokens >= marks.low {
+            break;
+        }
+        let mut book = play.book.clone();
+        let reverted = book.push(Entry::Revert { target }, 0, "t").is_ok();
+        if reverted && (tokens + 1..=marks.high).contains(&book.view().tokens()) {
+            play.book = book;
         }
     }
 }

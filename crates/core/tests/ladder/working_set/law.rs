@@ -357,7 +357,10 @@ impl Sight<'_> {
         let Some(item) = self.shown.get(&seq) else { return Some(format!("@{seq} is hidden")) };
         let ItemSource::Replaced(_) = item.what else { return None };
         let (text, by) = self.replaced(seq)?;
-        if self.whole(seq) <= self.least_usable / 2 {
+        // Where a person took out all that the user asked for, what stands for it is the agent's own text. It may have been
+        // shown in part before, as any other; the law holds the user's words.
+        let is_asked = !is_harness(&self.message(seq).words());
+        if is_asked && self.whole(seq) <= self.least_usable / 2 {
             let (whole, usable) = (self.whole(seq), self.least_usable);
             return Some(format!("@{seq} of {whole} tokens is shown in part by @{by}, usable {usable}"));
         }
@@ -391,21 +394,38 @@ impl Sight<'_> {
             poured(&self.play.book, self.play.book.view()).iter().map(|(_, m)| MessageShape::of(m)).collect();
         let begins = self.said.iter().find(|entry| entry.1 != Kind::System && entry.1 != Kind::Anchor);
         let by_user = begins.is_some_and(|entry| entry.1 == Kind::User && !self.away.contains(&entry.0));
+        // Where a pin or an edit by hand has the model speak first, no edit of the ladder can undo it.
+        let was: Vec<MessageShape> =
+            poured(self.before, self.before.view()).iter().map(|(_, m)| MessageShape::of(m)).collect();
+        let by_user = by_user && grammar::anthropic(&was).is_ok();
         let legal = if by_user { grammar::anthropic(&shapes) } else { grammar::openai(&shapes) };
         if let Err(fault) = legal {
             broken.push((Clause::Legal, fault.to_string()));
         }
     }
 
+    /// The message of the user before the first of what the model and its tools said before the task that stays, because a
+    /// pin holds it or because it is of the newest unit. It stays too: a request begins with a user's message.
+    fn leads(&self) -> Option<Seq> {
+        let task = self.task.unwrap_or(0);
+        let is_other = |kind: Kind| matches!(kind, Kind::Assistant | Kind::Tool);
+        let stays = |seq: Seq| self.pinned(seq) || self.newest.contains(&seq);
+        let held = self.said.iter().position(|e| e.0 < task && is_other(e.1) && stays(e.0))?;
+        let mut users =
+            self.said[..held].iter().filter(|e| e.1 == Kind::User && self.shown.contains_key(&e.0));
+        let last = users.clone().next_back()?.0;
+        (!users.any(|entry| self.pinned(entry.0))).then_some(last)
+    }
+
     /// What could still leave of what is older than the newest unit, where that is worth a marker.
     fn older_left(&self) -> Option<u64> {
-        let fixed = self.fixed();
+        let (fixed, leads) = (self.fixed(), self.leads());
         let from = self.newest.first().copied().unwrap_or(Seq::MAX);
         let view = self.play.book.view();
         let is_free = |seq: Seq| {
             let Ok(unit) = view.unit(self.play.book.rows(), seq);
             let is_held = |unit: Span| (unit.from..=unit.to).any(|seq| fixed.contains(&seq));
-            seq < from && !fixed.contains(&seq) && !unit.is_some_and(is_held)
+            seq < from && !fixed.contains(&seq) && Some(seq) != leads && !unit.is_some_and(is_held)
         };
         let left: u64 =
             self.said.iter().filter(|entry| is_free(entry.0)).map(|entry| self.now(entry.0)).sum();
@@ -497,10 +517,13 @@ impl Sight<'_> {
 // What an edit does.
 
 impl Sight<'_> {
-    /// At least six tenths of what is usable are used after an edit, unless nothing that left would fit.
+    /// At least six tenths of what is usable, in whole tokens, are used after an edit, unless nothing that left would fit. The room of a
+    /// summary counts as used: what leaves is decided before the text is written, and a text that comes out short is not
+    /// asked for again. Then earlier edits are taken back, which is checked here too.
     fn check_room(&self, tight: &mut Tight, broken: &mut Broken) {
-        let (tokens, usable) = (self.tokens(), self.budget.usable);
-        if 10 * tokens >= 6 * usable {
+        let (tokens, enough) = (self.tokens(), share(self.budget.usable, 0.6));
+        let usable = self.budget.usable;
+        if tokens >= enough {
             return;
         }
         if self.budget.policy.preset != Preset::Komado {
@@ -509,6 +532,9 @@ impl Sight<'_> {
             return;
         }
         match self.could_stay() {
+            Some(_) if tokens + self.room_for_summary() >= enough => {
+                count(tight, "less than 60 % used: a summary came out short");
+            }
             Some(why) => broken.push((Clause::Room, format!("{tokens} of {usable} are used, {why}"))),
             None => count(tight, "less than 60 % used: nothing more would fit"),
         }
@@ -529,17 +555,7 @@ impl Sight<'_> {
         let Ok(unit) = self.play.book.view().unit(self.play.book.rows(), last);
         let unit = unit?;
         let all = || self.said.iter().filter(|entry| unit.holds(entry.0));
-        // A summary may come out shorter than it could have been.
-        let room_for_summary =
-            self.edits().filter(|(_, edit)| !edit.show.is_empty()).last().map_or(0, |(_, edit)| {
-                let is_summary = edit.show.iter().any(|show| show.kind == ShowKind::Summary);
-                if is_summary {
-                    self.budget.marks(self.mark(0.0)).summary.saturating_sub(u64::from(edit.shown_tokens()))
-                } else {
-                    0
-                }
-            });
-        let tokens = self.tokens() + room_for_summary;
+        let tokens = self.tokens() + self.room_for_summary();
         let whole: u64 = all().map(|entry| lost(entry.0)).sum();
         if tokens + whole <= self.mark(0.75) {
             return Some(format!("and the {whole} tokens of @{} that left would fit", unit.from));
@@ -556,6 +572,15 @@ impl Sight<'_> {
         }
         (in_part && tokens + least + NOTICE <= self.mark(0.6))
             .then(|| format!("and @{} would fit in part, from {least} tokens on", unit.from))
+    }
+
+    /// What the last summary of this request left of the room that was kept for it.
+    fn room_for_summary(&self) -> u64 {
+        let last = self.edits().filter(|(_, edit)| !edit.show.is_empty()).last();
+        let is_summary = |edit: &&Edit| edit.show.iter().any(|show| show.kind == ShowKind::Summary);
+        last.map(|(_, edit)| edit).filter(is_summary).map_or(0, |edit| {
+            self.budget.marks(self.mark(0.0)).summary.saturating_sub(u64::from(edit.shown_tokens()))
+        })
     }
 
     /// The newest edit of an earlier request whose return would leave room, and the tokens then.
@@ -607,7 +632,7 @@ impl Sight<'_> {
         if [self.task, self.latest].iter().flatten().any(|seq| self.away.contains(seq)) {
             return;
         }
-        let (fixed, half) = (self.fixed(), self.budget.usable / 2);
+        let (fixed, leads, half) = (self.fixed(), self.leads(), self.budget.usable / 2);
         let mut least = self.play.book.view().weight().setup + self.play.book.view().weight().above;
         for (seq, kind, message) in &self.said {
             let whole = if self.away.contains(seq) { self.now(*seq) } else { self.whole(*seq) };
@@ -616,7 +641,7 @@ impl Sight<'_> {
                 _ if self.pinned(*seq) => whole,
                 _ if is_request && whole > half => self.least(*seq).min(whole),
                 Kind::System => whole,
-                _ if fixed.contains(seq) => whole,
+                _ if fixed.contains(seq) || Some(*seq) == leads => whole,
                 _ if !self.newest.contains(seq) => 0,
                 _ if message.calls().next().is_some() => whole,
                 _ => self.least(*seq).min(whole),
