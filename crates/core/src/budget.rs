@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The reserve for an answer, unless one is named; never more than a fifth of the window.
 pub const RESERVE: u64 = 8192;
 
-/// Tokens that a summary may take in a small window, up to two fifths of what may move.
+/// Tokens that a summary may take in a small window, up to a quarter of what may move.
 const SUMMARY: u64 = 384;
 
 /// Profiles may act from so many percent of the window on.
@@ -329,7 +329,19 @@ impl Budget {
         let act_at = act_at.min(usable + 1);
         let low = share(usable, policy.low).min(act_at.saturating_sub(1));
         let tools = policy.tools.tokens(window);
-        Self { policy, window, instructions, above: 0, room: window, reserve, usable, act_at, low, tools, threshold }
+        Self {
+            policy,
+            window,
+            instructions,
+            above: 0,
+            room: window,
+            reserve,
+            usable,
+            act_at,
+            low,
+            tools,
+            threshold,
+        }
     }
 
     /// Most tokens that the thread's own part of a request may have.
@@ -358,7 +370,7 @@ impl Budget {
             high: low.midpoint(act_at),
             min_gain: share(whole, self.policy.min_gain).max(1),
             // Where little may move, a tenth of it is no summary.
-            summary: share(whole, self.policy.summary).max(SUMMARY.min(share(whole, 0.4))).clamp(96, 4_096),
+            summary: share(whole, self.policy.summary).max(SUMMARY.min(whole / 4)).clamp(96, 4_096),
         }
     }
 

@@ -258,7 +258,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     /// any step is enough that makes the view fit.
     fn is_enough(&self, step: &LadderStep) -> bool {
         let most = match self.counts_movable() {
-            true if self.movable() <= LITTLE => self.budget.usable,
+            true if self.movable() <= LITTLE => self.marks.act_at.saturating_sub(1),
             true => self.marks.high,
             false => self.budget.usable,
         };

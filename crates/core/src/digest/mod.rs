@@ -122,8 +122,7 @@ impl Digest {
         let sections = self.sections();
         let is_short = limit < ROOTED;
         let root = if is_short { String::new() } else { root_of(&sections) };
-        let title =
-            words::title(words::DIGEST, self.span, self.messages, (&root, is_short), self.language());
+        let title = words::title(words::DIGEST, self.span, self.messages, (&root, is_short), self.language());
         let pen = write::Pen { language: self.language(), meter: self.meter, root: &root };
         write::lay_out(&title, sections, &self.gathered.timeline, pen, limit)
     }

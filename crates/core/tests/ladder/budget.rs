@@ -81,9 +81,9 @@ fn ours_leaves_a_reserve_and_a_tenth_and_acts_above_nine_tenths_of_what_may_move
     let marks = budget.marks(0);
     assert_eq!((marks.min_gain, marks.summary, marks.high, budget.most()), (26_752, 4_096, 80_256, 121_600));
     assert_eq!(preset(Preset::Komado, 8_192).marks(0).summary, 573);
-    // A tenth of little is no summary: up to 384 tokens, two fifths of what may move.
+    // A tenth of little is no summary: up to 384 tokens, a quarter of what may move.
     assert_eq!(preset(Preset::Komado, 4_000).marks(0).summary, 384);
-    assert_eq!(preset(Preset::Komado, 1_000).marks(0).summary, 280);
+    assert_eq!(preset(Preset::Komado, 1_000).marks(0).summary, 175);
     assert_eq!(preset(Preset::Komado, 300).marks(0).summary, 96);
 }
 

@@ -199,8 +199,20 @@ fn is_finding(sentence: &str, low: &str) -> bool {
 
 /// How a sentence begins in which the model tells what it does now.
 const PLANS: [&str; 14] = [
-    "let me", "let's", "let us", "i'll", "i will", "i'm going", "i am going", "i need to", "i should", "now ", "next", "first",
-    "then ", "まず",
+    "let me",
+    "let's",
+    "let us",
+    "i'll",
+    "i will",
+    "i'm going",
+    "i am going",
+    "i need to",
+    "i should",
+    "now ",
+    "next",
+    "first",
+    "then ",
+    "まず",
 ];
 
 /// True for a word that no prose has: with a figure, a path, or parts joined by `_`, `-`, `.` or `::`.
@@ -288,7 +300,8 @@ mod tests {
 
     #[test]
     fn lines_that_hold_a_name_of_the_request_answer_it() {
-        let names = super::names("Find ember-shoal, see store/box-06.txt. Then, if well, set `max_age` to 30.");
+        let names =
+            super::names("Find ember-shoal, see store/box-06.txt. Then, if well, set `max_age` to 30.");
         assert_eq!(names, ["ember-shoal", "store/box-06.txt", "max_age"]);
         let text = format!("one\n  ember-shoal = 7\nmax_age\n{}max_age\n", "x".repeat(400));
         let found: Vec<String> = answers(3, &names, &text).into_iter().map(|fact| fact.text).collect();
