@@ -353,7 +353,7 @@ impl Thread<'_> {
 
     /// True when [`Thread::fit`] would do nothing, as far as that can be seen without reading anything.
     pub(crate) fn has_room(&self, budget: &Budget) -> bool {
-        self.view().share().is_none() && budget.has_room(self.view())
+        self.view().share().is_none() && budget.in_view(self.view()).has_room(self.view())
     }
 
     /// Makes the view fit, and journals each edit. Nothing happens while there is room.

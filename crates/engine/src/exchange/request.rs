@@ -11,7 +11,7 @@ use komado_core::journal::{Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Message, MessagePart};
 use komado_core::openai::BlobReader;
 use komado_core::raw::RawObject;
-use komado_core::{Meter, Seq, SessionId};
+use komado_core::{Meter, Seq, SessionId, View};
 use komado_provider::dialect::RequestOutput;
 use komado_provider::{
     Cancel, Client, ClientBody, Dialect, ModelRequest, Provider, ResponseForm, Splice, ToolUse,
@@ -162,11 +162,14 @@ impl RequestRoom {
         Budget::new(self.policy.clone(), window, &[asking.model.as_str()])
     }
 
-    /// Keeps so many tokens free for our own tools from now on.
-    pub(crate) fn keep_free(&mut self, reserved: u64) {
+    /// From now on for `view`, with so many tokens kept free for our own tools.
+    pub(crate) fn beside(&mut self, reserved: u64, view: &View) {
         let before = std::mem::replace(&mut self.reserved, reserved);
-        if let Some(budget) = self.budget.as_mut().filter(|_| before != reserved) {
-            *budget = resized(budget, (budget.window + before).saturating_sub(reserved));
+        if let Some(budget) = &mut self.budget {
+            if before != reserved {
+                *budget = resized(budget, (budget.window + before).saturating_sub(reserved));
+            }
+            *budget = budget.in_view(view);
         }
     }
 

@@ -371,7 +371,7 @@ impl<'r> SessionRequest<'r> {
 
     /// The budget in a window of so many tokens of the provider's.
     pub(super) fn budget(&self, window: u64) -> Budget {
-        self.room().within(window, &self.upstream.asking, &self.lesson).in_view(self.thread.view())
+        self.room().within(window, &self.upstream.asking, &self.lesson)
     }
 
     /// Notes where the transcript stands.
@@ -398,13 +398,9 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
         // A refusal may have shown how small the window is.
         self.request.own_tokens = self.request.tokens_of_tools();
-        room.keep_free(self.request.own_tokens);
-        let thread = &self.request.thread;
-        let Some(budget) = &mut room.budget else { return Ok(true) };
-        *budget = budget.in_view(thread.view());
-        if thread.has_room(budget) {
-            return Ok(true);
-        }
+        room.beside(self.request.own_tokens, self.request.thread.view());
+        let budget = room.budget.as_mut().filter(|budget| !self.request.thread.has_room(budget));
+        let Some(budget) = budget else { return Ok(true) };
         let settings = self.request.manner.settings.clone();
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),
@@ -674,7 +670,7 @@ impl SessionRequest<'_> {
         let tokens = view.tokens();
         let room = window.saturating_sub(self.lesson.theirs(tokens).max(tokens) + window / 50);
         let has_room = self.request.wish.is_none_or(|wish| wish <= room);
-        Ok(has_room && self.budget(window).has_room(view))
+        Ok(has_room && self.budget(window).in_view(view).has_room(view))
     }
 }
 
