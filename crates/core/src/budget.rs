@@ -319,7 +319,8 @@ impl Budget {
         let reserve = reserve.min(policy.longest.unwrap_or(u64::MAX));
         // What is left, rounded down: a buffer rounded down would take one token too many into odd windows.
         let free = window - left + share(left, 1.0 - policy.buffer);
-        let usable = free.saturating_sub(reserve);
+        // A twentieth stays free, whatever the instructions take.
+        let usable = free.saturating_sub(reserve).min(share(window, 0.95));
         let act_at = match (threshold, policy.trigger) {
             (Some(percent), _) => at_least(window, percent / 100.0),
             (None, Trigger::Movable(of)) => share(usable, of) + 1,
@@ -358,10 +359,11 @@ impl Budget {
             _ => self.act_at,
         };
         let act_at = act_at.min(self.usable + 1);
-        let (low, whole) = match self.policy.preset {
-            Preset::Komado => (on_top(self.policy.low), movable),
+        let (low, whole, least) = match self.policy.preset {
+            // Where little may move, a tenth of it is no summary.
+            Preset::Komado => (on_top(self.policy.low), movable, SUMMARY.min(movable / 4)),
             // The other presets know of no fixed part.
-            _ => (self.low, self.own()),
+            _ => (self.low, self.own(), 0),
         };
         let low = low.min(act_at.saturating_sub(1));
         BudgetMarks {
@@ -369,8 +371,7 @@ impl Budget {
             low,
             high: low.midpoint(act_at),
             min_gain: share(whole, self.policy.min_gain).max(1),
-            // Where little may move, a tenth of it is no summary.
-            summary: share(whole, self.policy.summary).max(SUMMARY.min(whole / 4)).clamp(96, 4_096),
+            summary: share(whole, self.policy.summary).max(least).clamp(96, 4_096),
         }
     }
 

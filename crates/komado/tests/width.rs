@@ -50,7 +50,7 @@ const VERBS: &[(&str, &str, Run)] = &[
     ("export", "city --format md", AsItIs("a file for another program")),
     ("import", "city.jsonl --as copy", Fits),
     ("fit", "copy --dry-run --window 2000", Fits),
-    ("fit", "copy --window 200", Fails(5)),
+    ("fit", "copy --window 100", Fails(5)),
     ("edit pin", "copy@2", Fits),
     ("edit unpin", "copy@2", Fits),
     ("edit condense", "small 1 --text 短", Fits),

@@ -167,7 +167,7 @@ fn a_clients_own_tool_of_our_name_is_the_clients_also_across_dialects_and_past_t
                 let mut edits = 0;
                 for n in 1..=14 {
                     world.server.add(ScriptStep::call("recall", r#"{"query":"x"}"#));
-                    let (message, ear) = agent.turn(&world, &words(n).repeat(2));
+                    let (message, ear) = agent.turn(&world, &words(n).repeat(3));
                     let call = message.calls().next().unwrap_or_else(|| panic!("{what} {n}"));
                     assert_eq!((call.name.as_str(), call.arguments.as_str()), ("recall", r#"{"query":"x"}"#));
                     agent.results(&[(&call.id.clone(), "their own")]);
