@@ -170,7 +170,8 @@ impl App {
         if self.paper.json {
             return output.json(&mut self.paper);
         }
-        self.paper.short = self.context.short_of_changed()?;
+        // The change is durable by now: what only shortens the advice must not fail it.
+        self.paper.short = self.context.short_of_changed().unwrap_or_default();
         output.text(&mut self.paper)
     }
 

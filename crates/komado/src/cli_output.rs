@@ -188,11 +188,10 @@ impl CliOutput {
         // A reader that went away is noticed at the end.
         let _ = self.out.flush();
         let text = text.as_ref();
-        let text = match &self.short {
-            Some((id, short)) => text.replace(id.as_str(), short),
-            None => text.to_owned(),
-        };
-        let _ = writeln!(io::stderr(), "{}", self.printed(&beside(&text)));
+        match &self.short {
+            Some((id, short)) => say(shortened(text, id, short)),
+            None => say(text),
+        }
     }
 
     /// Gives what was printed to the reader now.
@@ -230,6 +229,11 @@ impl CliOutput {
     fn printed(&self, text: &str) -> String {
         printed(text, self.colour)
     }
+}
+
+/// A text in which a session's id is shorter where it is a word of a command; in a path it stays whole.
+fn shortened(text: &str, id: &str, short: &str) -> String {
+    text.replace(&format!(" {id}"), &format!(" {short}"))
 }
 
 /// False where the user wants no colours.
@@ -519,6 +523,13 @@ mod tests {
         assert_eq!(paper.printed(&line), format!("{escaped} \u{1b}[31m{escaped}\u{1b}[0m"));
         let plain = CliOutput { colour: false, ..CliOutput::new(false) };
         assert_eq!(plain.painted(Style::Red, WILD), escaped);
+    }
+
+    #[test]
+    fn advice_has_the_short_id_and_paths_the_whole() {
+        let told = |text| shortened(text, "dace527d-060c", "dace");
+        assert_eq!(told("undo: komado revert dace527d-060c@3"), "undo: komado revert dace@3");
+        assert_eq!(told("folder: /a/running/dace527d-060c"), "folder: /a/running/dace527d-060c");
     }
 
     #[test]

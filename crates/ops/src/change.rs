@@ -79,7 +79,7 @@ pub(crate) fn closing_words(thread: &Thread<'_>) -> OpResult<Option<String>> {
 }
 
 /// A text as a shell takes it for one word.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

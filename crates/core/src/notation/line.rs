@@ -33,7 +33,7 @@ pub(super) enum TokenPlace {
     /// In all of them.
     #[default]
     Always,
-    /// Not in the plain one: digests, and ids that only programs compare.
+    /// Not in the plain one: digests, ids that only programs compare, and the numbers of requests and edits.
     Detail,
     /// In the plain one alone.
     Plain,

@@ -5,6 +5,7 @@ use super::{Render, RenderList, address, columns, each};
 use crate::cli_output::{CliOutput, Style, count, number};
 use komado_core::notation::width as width_of;
 use komado_ops::ask::AskResult;
+use komado_ops::change::quoted;
 use komado_ops::journal::{Appended, RedactionReport};
 use komado_ops::output::{LongOutput, OutputExcerpt, ReadingCall};
 use komado_ops::recall::Recalled;
@@ -86,17 +87,17 @@ impl RenderList for LongOutput {
 
 impl Render for OutputExcerpt {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
-        let Some(next) = &self.next else { return paper.line(&self.text) };
-        // The note at the end names the call by which a model reads on; a person types a command.
-        let called = self.text.rfind(&format!("{}(", next.tool));
-        let ends = |at: usize| self.text[at..].find(")").map(|end| (at, at + end + 1));
-        match called.and_then(ends) {
-            Some((from, to)) => {
-                let (before, after) = (&self.text[..from], &self.text[to..]);
-                paper.line(format!("{before}`{}`{after}", command(self, next)))
-            }
-            None => paper.line(&self.text),
-        }
+        paper.line(typed_on(self))
+    }
+}
+
+/// What was read; its note names the command that a person types instead of the call by which a model reads on.
+fn typed_on(read: &OutputExcerpt) -> String {
+    let text = &read.text;
+    let called = read.next.as_ref().and_then(|next| Some((next, text.rfind(&format!("{}(", next.tool))?)));
+    match called.and_then(|(next, from)| Some((next, from, from + text[from..].rfind(')')? + 1))) {
+        Some((next, from, to)) => format!("{}`{}`{}", &text[..from], command(read, next), &text[to..]),
+        None => text.clone(),
     }
 }
 
@@ -114,7 +115,7 @@ fn command(read: &OutputExcerpt, next: &ReadingCall) -> String {
         match value {
             Value::Bool(true) => words.push(flag),
             Value::Bool(false) | Value::Null => {}
-            Value::String(text) => words.push(format!("{flag} {text:?}")),
+            Value::String(text) => words.push(format!("{flag} {}", quoted(text))),
             value => words.push(format!("{flag} {value}")),
         }
     }
@@ -197,6 +198,19 @@ fn highlighted(paper: &CliOutput, text: &str, marks: &[Range<usize>]) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_is_read_on_with_a_command_whatever_was_looked_for() {
+        let arguments =
+            serde_json::json!({ "ref_id": "e3", "pattern": "f(it's)", "regex": true, "offset": 9 });
+        let tool = "tool_output_cache_grep";
+        let text = format!("line\n[more: {tool}({arguments})]");
+        let (session, thread, ref_id) = ("s".to_owned(), "root".to_owned(), "e3".to_owned());
+        let next = Some(ReadingCall { tool, arguments });
+        let read = OutputExcerpt { session, thread, ref_id, text, next };
+        let typed = "line\n[more: `komado session output s e3 --offset 9 --grep 'f(it'\\''s)' --regex`]";
+        assert_eq!(typed_on(&read), typed);
+    }
 
     #[test]
     fn a_text_is_broken_at_spaces_and_marks_go_with_their_words() {

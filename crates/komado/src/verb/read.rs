@@ -37,7 +37,7 @@ pub(crate) struct LogArgs {
     /// Do not shorten long texts
     #[arg(long)]
     full: bool,
-    /// Show digests and the ids that only programs compare, too
+    /// Show digests, ids that only programs compare, and the numbers of requests and edits, too
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
