@@ -45,7 +45,7 @@ test-api: ## the HTTP API against its own document, with schemathesis: a downloa
 test-model: ## a real model past its window: downloads 130 MB once, takes about ten minutes
 	@scripts/test-model
 
-test-clients: ## real agents past their model's window, with and without us: downloads 800 MB once
+test-clients: ## real agents in small windows, with and without us: downloads 1.2 GB once, takes more than an hour
 	@scripts/test-clients $(CLIENTS)
 
 lint: ## formatting, clippy, docs and dependencies, all without a warning

@@ -1,4 +1,4 @@
-//! How much a task may take before it is ended: turns, time, tokens, errors in a row.
+//! How much a task may take before it is ended: turns, time, tokens, errors in a row, repetitions of a call.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,13 @@ pub struct TaskLimits {
     pub tokens: Option<u64>,
     /// Calls in a row that went wrong.
     pub errors: u32,
+    /// The same call, made again while an edit hides its answer.
+    pub repeats: Option<u32>,
 }
 
 impl Default for TaskLimits {
     fn default() -> Self {
-        Self { turns: Some(5_000), time: None, tokens: None, errors: 8 }
+        Self { turns: Some(5_000), time: None, tokens: None, errors: 8, repeats: Some(8) }
     }
 }
 
@@ -39,6 +41,13 @@ pub enum LimitReached {
     /// So many errors in a row, and the last one.
     #[error("{calls} in a row went wrong (agent.max_errors); the last one: {1}", calls = count((*.0).into(), "call"))]
     Errors(u32, String),
+    /// The same call so many times, of that tool.
+    #[error(
+        "the model called {1} {calls} for an answer that its window cannot keep (agent.max_repeats); a model with a larger \
+         window may finish it",
+        calls = count((*.0).into(), "time")
+    )]
+    Repeats(u32, String),
 }
 
 /// What a task took so far, against what it may take.
@@ -52,13 +61,16 @@ pub(crate) struct LimitsUsed {
     pub(crate) calls: u64,
     errors: u32,
     last_error: String,
+    /// How often the last call was made that was repeated, and its tool.
+    repeated: (u32, String),
 }
 
 impl LimitsUsed {
     /// Nothing yet.
     pub(crate) fn new(limits: TaskLimits) -> Self {
-        let (spent, last_error) = (Duration::ZERO, String::new());
-        Self { limits, since: Instant::now(), spent, turns: 0, tokens: 0, calls: 0, errors: 0, last_error }
+        let (spent, last_error, repeated) = (Duration::ZERO, String::new(), (0, String::new()));
+        let (turns, tokens, calls, errors) = (0, 0, 0, 0);
+        Self { limits, since: Instant::now(), spent, turns, tokens, calls, errors, last_error, repeated }
     }
 
     /// Time at work, of all workers together.
@@ -84,15 +96,23 @@ impl LimitsUsed {
         }
     }
 
+    /// A call was made again, because an edit hides its answer: so many times in all.
+    pub(crate) fn repeat(&mut self, times: u32, tool: &str) {
+        self.repeated = (times, tool.to_owned());
+    }
+
     /// The bound that was reached, if one was.
     pub(crate) fn reached(&self) -> Option<LimitReached> {
-        let TaskLimits { turns, time, tokens, errors } = self.limits;
+        let TaskLimits { turns, time, tokens, errors, repeats } = self.limits;
         let turns = turns.filter(|most| self.turns >= u64::from(*most)).map(LimitReached::Turns);
         let time = time.filter(|most| self.spent() >= *most).map(LimitReached::Time);
         let tokens = tokens.filter(|most| self.tokens >= *most).map(LimitReached::Tokens);
         let errors = (errors > 0 && self.errors >= errors)
             .then(|| LimitReached::Errors(errors, self.last_error.clone()));
-        turns.or(time).or(tokens).or(errors)
+        let (times, tool) = &self.repeated;
+        let repeats =
+            repeats.filter(|most| times >= most).map(|_| LimitReached::Repeats(*times, tool.clone()));
+        turns.or(time).or(tokens).or(errors).or(repeats)
     }
 }
 

@@ -98,7 +98,10 @@ impl<'a> ModelSession<'a> for ResolvedModelSession<'a> {
     }
 
     fn spawn(&self, thread: &Thread<'_>) -> Result<Spawn> {
-        (self.spawn)(thread.config(), self.models.our_window(self.model).map_err(of("the window"))?)
+        (self.spawn)(
+            thread.config(),
+            self.models.of(thread.session()).our_window(self.model).map_err(of("the window"))?,
+        )
     }
 
     fn telling(

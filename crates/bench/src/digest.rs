@@ -3,18 +3,18 @@
 //! The first four fifths of each conversation are the span, the rest shows which facts were needed again. A judge that
 //! shares no code with the digest finds the facts; the digest and two peers then get the same room.
 
-mod conversations;
-mod facts;
 mod peers;
 mod score;
+mod steps;
 
 use super::heading;
 use super::machine::Machine;
 use crate::context::BenchContext;
+use crate::conversations;
 use crate::error::{Error, Result};
+use crate::facts::{Judge, one_line, said};
 use crate::output::progress;
 use clap::Args as ClapArgs;
-use facts::{Judge, one_line, said};
 use komado_core::message::Message;
 use komado_core::notation::shown;
 use komado_core::{Digest, Meter};
@@ -89,6 +89,16 @@ fn generations(span: &[Message], limit: u64) -> String {
     text
 }
 
+/// A digest as its reader understands it: where its title says what `./` stands for, paths are told from there.
+fn rooted(page: &str) -> String {
+    let title = page.lines().next().unwrap_or_default();
+    let root = ["; ./ is ", "、./ は "].iter().find_map(|mark| title.split_once(mark));
+    match root.and_then(|(_, rest)| rest.split_once([';', '、'])) {
+        Some((root, _)) => page.replace(" ./", &format!(" {root}/")),
+        None => page.to_owned(),
+    }
+}
+
 /// Judges one conversation.
 fn weigh(report: &mut DigestReport, judge: &Judge, messages: &[Message]) {
     let span = span_of(messages);
@@ -108,9 +118,10 @@ fn weigh(report: &mut DigestReport, judge: &Judge, messages: &[Message]) {
         row.conversations += 1;
         row.digest_tokens += Meter::O200k.text(&text);
         row.span_tokens += tokens;
+        row.steps.add(&text, span);
         let pages =
             [text, generations(span, limit), side(&texts, limit, DigestSide::End), both_sides(&texts, limit)];
-        row.compare(&pages.map(|page| one_line(&page)), &facts, &later);
+        row.compare(&pages.map(|page| one_line(&rooted(&page))), &facts, &later);
     }
 }
 
@@ -118,6 +129,14 @@ fn weigh(report: &mut DigestReport, judge: &Judge, messages: &[Message]) {
 mod tests {
     use super::*;
     use komado_core::message::Role;
+
+    #[test]
+    fn a_path_below_the_root_of_a_title_is_read_whole() {
+        let page =
+            "[digest @1..@9: 9 messages; ./ is /w/app; look details up by @seq or ref]\n- ./src/a.rs @3";
+        assert!(rooted(page).contains("- /w/app/src/a.rs @3"));
+        assert_eq!(rooted("see ./src/a.rs"), "see ./src/a.rs");
+    }
 
     #[test]
     fn a_rule_at_the_start_is_kept_by_the_digest_and_not_by_the_last_messages() {

@@ -11,10 +11,12 @@ mod append;
 mod child;
 mod clock;
 mod context;
+mod conversations;
 mod costs;
 mod dice;
 mod digest;
 mod error;
+mod facts;
 mod gateway;
 mod heap;
 mod machine;
@@ -23,6 +25,7 @@ mod output;
 mod peers;
 mod place;
 mod plan;
+mod replay;
 mod request;
 mod store;
 mod task;
@@ -58,6 +61,8 @@ enum What {
     Open(open::Args),
     /// What a digest keeps of conversations, beside keeping their last messages
     Digest(digest::Args),
+    /// Conversations again in several windows: how full they are after an edit, what is still seen of what is used later, price
+    Replay(replay::Args),
     /// Planning and rendering a view of 200,000 tokens, in a short session and in a long one
     Plan(plan::Args),
     /// Sending a long conversation: memory and bytes copied, beside a Python client
@@ -93,6 +98,7 @@ fn run(context: &mut BenchContext, what: What) -> Result {
         What::Append(args) => append::run(context, args),
         What::Open(args) => open::run(context, args),
         What::Digest(args) => digest::run(context, args),
+        What::Replay(args) => replay::run(context, args),
         What::Plan(args) => plan::run(context, args),
         What::Request(args) => request::run(context, args),
         What::Gateway(args) => gateway::run(context, args),

@@ -141,15 +141,8 @@ fn function(n: u64, name: &str, arguments: String) -> Call {
 }
 
 fn result(call: u64, text: String) -> Message {
-    let outcome = ToolOutcome {
-        call_id: format!("call_{call}"),
-        name: Some("read_file".into()),
-        content: vec![MessagePart::text(text)],
-        is_error: false,
-        output_ref: None,
-        duration_ms: Some(call % 50),
-        interrupted: false,
-    };
+    let outcome = ToolOutcome::text(format!("call_{call}"), Some("read_file".into()), text);
+    let outcome = ToolOutcome { duration_ms: Some(call % 50), ..outcome };
     Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }
 

@@ -49,7 +49,7 @@ impl Config {
             policy.trigger = Trigger::AtWindow(ratio);
         }
         if let Some(soft) = budget.get("soft") {
-            policy.trigger = Trigger::Usable(soft);
+            policy.trigger = Trigger::Movable(soft);
         }
         let mut named: BTreeMap<String, f64> = budget.get::<Vec<_>>("thresholds").into_iter().collect();
         named.extend(

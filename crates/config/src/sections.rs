@@ -38,6 +38,8 @@ pub struct ServerConfig {
     pub on_fault: OnFault,
     /// Whether the tools that lead back are offered.
     pub recall: ToolOffer,
+    /// How often a model may make the same call while an edit hides its answer; 0 for as often as it likes.
+    pub max_repeats: u32,
     /// Whether other paths go to the provider as they come.
     pub forward_other: bool,
     /// The largest request, in megabytes.
@@ -64,6 +66,7 @@ impl ServerConfig {
             } else {
                 ToolOffer::WhenNeeded
             },
+            max_repeats: server.get("max_repeats"),
             forward_other: server.get("forward_other"),
             body_limit_mb: server.get("body_limit_mb"),
             concurrency: server.get("concurrency"),
@@ -186,6 +189,7 @@ impl AgentConfig {
                 time: bound("max_minutes").map(|minutes| Duration::from_secs(60) * minutes),
                 tokens: bound("max_total_tokens").map(u64::from),
                 errors: agent.get("max_errors"),
+                repeats: bound("max_repeats"),
             },
             system_prompt: agent.get("system_prompt"),
             rules_file: agent.get("rules_file"),

@@ -123,7 +123,10 @@ pub fn admit<S: EntrySource + ?Sized>(
 ) -> Result<Result<(), EntryRefusal>, S::Error> {
     let gate = Gate { view, source };
     Ok(match entry {
-        Entry::Message(message, reply) => gate.message(message, reply.is_some()),
+        Entry::Message(message, reply) => match gate.message(message, reply.is_some()) {
+            Ok(()) => return gate.late(message),
+            refused => refused,
+        },
         Entry::Setup(_) => gate.not_closed(),
         Entry::Edit(edit) => return gate.edit(edit),
         Entry::Revert { target } => return gate.revert(*target),
@@ -206,11 +209,27 @@ impl<S: EntrySource + ?Sized> Gate<'_, S> {
             let what = "a call, a result or reasoning inside its result";
             return Err(EntryRefusal::Misplaced { role: "tool", what });
         }
-        if self.view.open().waits_for(&outcome.call_id) {
+        if outcome.replaces.is_some() || self.view.open().waits_for(&outcome.call_id) {
             return Ok(());
         }
         let open = self.view.open().calls.iter().map(|call| call.id.clone()).collect();
         Err(EntryRefusal::NoSuchCall { id: outcome.call_id.clone(), open })
+    }
+
+    /// A result that came late takes the place of one that answers the same call: so pairs and order stay as they are.
+    fn late(&self, message: &Message) -> Verdict<S::Error> {
+        let Some(outcome) = message.outcome() else { return Ok(Ok(())) };
+        let Some(first) = outcome.replaces else { return Ok(Ok(())) };
+        let is_result = self.view.on_path(first) && self.source.head(first)?.kind == Kind::Tool;
+        let answers_it = is_result
+            && match self.source.record(first)?.entry {
+                Entry::Message(before, _) => {
+                    before.outcome().is_some_and(|before| before.call_id == outcome.call_id)
+                }
+                _ => false,
+            };
+        let why = "no result of this call stands there; name the one whose place it takes";
+        Ok(if answers_it { Ok(()) } else { Err(EntryRefusal::NoEntry { seq: first, why }) })
     }
 
     /// What was kept of the threads above is found by halving, so it must stand in order. A thread that waits is given
@@ -372,8 +391,11 @@ impl<S: EntrySource + ?Sized> Gate<'_, S> {
         if head.kind == Kind::Revert {
             return self.redo(head.operand.from);
         }
+        if head.kind == Kind::LateResult {
+            return Ok(Ok(()));
+        }
         if !head.kind.is_edit() {
-            hold!(missing("only edits and reverts can be reverted"));
+            hold!(missing("only edits, late results and reverts can be reverted"));
         }
         if !self.view.edits().any(|edit| edit == target) {
             let by = match self.source.record(target)?.entry {
@@ -388,11 +410,14 @@ impl<S: EntrySource + ?Sized> Gate<'_, S> {
     /// An edit that comes back in force must still fit between the others. Under a later one it may not come back:
     /// what else lies there is not known, and might overlap it.
     fn redo(&self, edit: Seq) -> Verdict<S::Error> {
-        let Entry::Edit(back) = self.source.record(edit)?.entry else {
-            hold!(EntryRefusal::NoEntry {
+        let back = match self.source.record(edit)?.entry {
+            Entry::Edit(back) => back,
+            // A late result goes to one place, whatever else is in force.
+            Entry::Message(..) => return Ok(Ok(())),
+            _ => hold!(EntryRefusal::NoEntry {
                 seq: edit,
                 why: "that revert undid a revert; revert the edit itself"
-            });
+            }),
         };
         if let Some(other) = self.view.conflicts(edit, &back.hide) {
             hold!(EntryRefusal::Overlaps { other });

@@ -72,6 +72,13 @@ pub fn clip(text: &str, limits: &ClipLimits, reference: &str) -> Option<String> 
     clipper.finish(reference)
 }
 
+/// The same for a model that has no tool to read on with: it is told that the whole is kept.
+pub fn clip_kept(text: &str, limits: &ClipLimits) -> Option<String> {
+    let mut clipper = Clipper::new(*limits);
+    clipper.push(text.as_bytes());
+    clipper.shown(None)
+}
+
 /// Takes an output in, piece by piece, and keeps what will be shown of it.
 pub struct Clipper {
     limits: ClipLimits,
@@ -154,7 +161,11 @@ impl Clipper {
     }
 
     /// The view, in which `reference` names the output; `None` when it can be shown as it is.
-    pub fn finish(mut self, reference: &str) -> Option<String> {
+    pub fn finish(self, reference: &str) -> Option<String> {
+        self.shown(Some(reference))
+    }
+
+    fn shown(mut self, reference: Option<&str>) -> Option<String> {
         let mut decoder = std::mem::take(&mut self.decoder);
         decoder.finish(&mut |text| self.text(text));
         if self.inside {
@@ -245,7 +256,8 @@ pub fn grep_call(reference: &str, pattern: &str, more: &[(&str, String)]) -> Rea
 /// What the notes are about.
 struct Notes<'a> {
     limits: &'a ClipLimits,
-    reference: &'a str,
+    /// The name under which it can be read; `None` when the model has no tool for that.
+    reference: Option<&'a str>,
     lines: u64,
     bytes: u64,
 }
@@ -256,11 +268,13 @@ impl Notes<'_> {
         let shown = head.lines + tail.lines;
         let cuts = head.cuts.len() + tail.cuts.len();
         let first_cut = head.cuts.first().or_else(|| tail.cuts.front());
-        let cut = first_cut.map(|(line, at)| (*line, line_call(self.reference, *line, *at, CHARS)));
+        let cut = first_cut.zip(self.reference);
+        let cut = cut.map(|((line, at), name)| (*line, line_call(name, *line, *at, CHARS)));
+        let read_on = |from| self.reference.map(|name| read_call(name, from, LINES));
         if shown == self.lines {
             // Nothing is left out but what lies inside of lines, so there is one.
-            let call = cut.map(|(_, call)| call).unwrap_or_else(|| read_call(self.reference, 1, LINES));
-            return (String::new(), self.last(shown, cuts, None, &call));
+            let call = cut.map(|(_, call)| call).or_else(|| read_on(1));
+            return (String::new(), self.last(shown, cuts, None, call));
         }
         let (from, to) = (head.lines + 1, self.lines - tail.lines);
         let gap = if from == to {
@@ -268,12 +282,19 @@ impl Notes<'_> {
         } else {
             format!("[…lines {from} to {to} left out…]\n")
         };
-        (gap, self.last(shown, cuts, cut, &read_call(self.reference, from, LINES)))
+        (gap, self.last(shown, cuts, cut, read_on(from)))
     }
 
-    fn last(&self, shown: u64, cuts: usize, cut: Option<(u64, ReadOnCall)>, call: &ReadOnCall) -> String {
+    fn last(
+        &self,
+        shown: u64,
+        cuts: usize,
+        cut: Option<(u64, ReadOnCall)>,
+        call: Option<ReadOnCall>,
+    ) -> String {
+        let way = call.map_or_else(|| "the rest is kept".to_owned(), |call| format!("read on with {call}"));
         if self.limits.is_small() {
-            return format!("[read on with {call}]");
+            return format!("[{way}]");
         }
         let shown = if shown == self.lines { "all".to_owned() } else { format!("{shown} of") };
         let lines = if self.lines == 1 { "line" } else { "lines" };
@@ -283,10 +304,7 @@ impl Notes<'_> {
         };
         let cut = cut.map(|(line, call)| format!("; line {line}: {call}")).unwrap_or_default();
         let bytes = self.bytes;
-        format!(
-            "[{shown} {} {lines} shown{inside}, {bytes} bytes in all{cut}; read on with {call}]",
-            self.lines
-        )
+        format!("[{shown} {} {lines} shown{inside}, {bytes} bytes in all{cut}; {way}]", self.lines)
     }
 }
 

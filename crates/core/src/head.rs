@@ -4,7 +4,7 @@
 //! look-up: how many tokens lie between two entries (running sums), where a call and its results begin, and which
 //! entry last changed what is seen (a chain of operations). A store keeps that table next to the words.
 
-use crate::journal::{EditKind, Entry, Record};
+use crate::journal::{Anchor, EditKind, Entry, Record};
 use crate::message::Role;
 use crate::{Seq, Span, ThreadId};
 
@@ -56,6 +56,8 @@ kinds! {
     Heard = 21,
     /// How far the work in the thread is.
     Note = 22,
+    /// A result that takes the place of an earlier one of its call.
+    LateResult = 23,
 }
 
 impl Kind {
@@ -67,7 +69,14 @@ impl Kind {
     /// True for what changes which other entries are seen.
     pub const fn is_op(self) -> bool {
         let n = self as u8;
-        n >= Self::Setup as u8 && n <= Self::Close as u8 || n >= Self::Share as u8 && n <= Self::Heard as u8
+        n >= Self::Setup as u8 && n <= Self::Close as u8
+            || n >= Self::Share as u8 && n <= Self::Heard as u8
+            || matches!(self, Self::LateResult)
+    }
+
+    /// True for what stands in the order in which things were said: an item, or a result that came late.
+    pub const fn is_said(self) -> bool {
+        self.is_item() || matches!(self, Self::LateResult)
     }
 
     /// True for an edit.
@@ -90,6 +99,7 @@ impl Kind {
     pub fn of(entry: &Entry) -> Self {
         match entry {
             Entry::Setup(_) => Self::Setup,
+            Entry::Message(message, _) if message.replaces().is_some() => Self::LateResult,
             Entry::Message(message, _) => match message.role {
                 Role::System | Role::Developer => Self::System,
                 Role::User => Self::User,
@@ -140,7 +150,7 @@ pub struct Head {
     /// For an edit of one span: the last operation before it that is not an edit under it. While the edit is in force
     /// the fold goes on from there. [`Head::prev_op`] for everything else.
     pub skip: Seq,
-    /// Its operand: what an edit touches, a pin holds, a revert undoes, a rewind goes to, an anchor changes.
+    /// Its operand: what an edit touches, a pin holds, a revert undoes, a rewind goes to, an anchor changes, a late result replaces.
     pub operand: Span,
 }
 
@@ -199,7 +209,8 @@ fn operand(entry: &Entry) -> Span {
         Entry::Revert { target } => Span::new(*target, *target),
         Entry::Rewind { to } => Span::new(*to, *to),
         Entry::Heard { upto, .. } => Span::new(*upto, *upto),
-        Entry::Anchor(anchor) => anchor.first.map_or(Span::new(0, 0), |first| Span::new(first, first)),
+        Entry::Anchor(Anchor { first: Some(at), .. }) => Span::new(*at, *at),
+        Entry::Message(message, _) => message.replaces().map_or(Span::new(0, 0), |at| Span::new(at, at)),
         _ => Span::new(0, 0),
     }
 }

@@ -406,8 +406,12 @@ pub struct Chronicle {
 
 impl Entry {
     /// True when the entry changes which other entries are seen or how; the fold reads only these.
-    pub const fn is_op(&self) -> bool {
-        !matches!(self, Self::Message(..) | Self::Sent(_) | Self::Lost(_) | Self::Note { .. })
+    pub fn is_op(&self) -> bool {
+        match self {
+            Self::Message(message, _) => message.replaces().is_some(),
+            Self::Sent(_) | Self::Lost(_) | Self::Note { .. } => false,
+            _ => true,
+        }
     }
 }
 

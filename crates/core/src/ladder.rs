@@ -1,32 +1,52 @@
 //! What to do when a view outgrows its budget: one step at a time, and always one that helps.
 //!
-//! From the lightest to the last: old outputs become placeholders (trim), a summary stands for everything between the
-//! beginning and the last units (condense), a marker does (truncate), single messages are clipped. A step is a
+//! From the lightest to the last: old outputs become placeholders (trim), a summary stands for the oldest blocks
+//! (condense), a marker does (truncate), single messages are clipped. A step is a
 //! pure function of the view, the budget and what this round has already tried; a text that must be written
 //! is left to the caller. Every step makes the view smaller, so a round ends: with a view that fits, or, below the floor,
 //! with a list of what takes how much.
 //!
-//! What no step touches: the setup, the system messages at the beginning, pins. What only the last rung clips: the
-//! first request and the newest message of the user. Calls and results leave together or not at all.
+//! What no step touches: the setup, the system messages at the beginning, pins. What only the last rungs clip: the task,
+//! the latest instruction, and what the model has not answered yet ([`WorkingSet`]). Calls and results leave together or
+//! not at all. An edit uses the room there is: as little leaves as brings the view down to the low mark.
 
+mod blocks;
+mod clip;
 mod cut;
+mod excerpt;
 mod trim;
+mod working_set;
 
-pub use cut::{Block, Blocks};
-pub(crate) use trim::clipped;
+pub use blocks::{Block, Blocks};
+pub(crate) use excerpt::clipped;
+pub use working_set::WorkingSet;
 
-use crate::budget::{Budget, BudgetRule, BudgetVerdict, Preset, Truncate};
+use crate::budget::{Budget, BudgetMarks, BudgetRule, BudgetVerdict, Preset, Truncate};
 use crate::head::{EntrySource, Kind};
-use crate::journal::{EditKind, Entry, Replace};
-use crate::view::ShownItem;
+use crate::journal::{EditKind, Replace};
 use crate::{Meter, Seq, Span, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// What a round has tried and was refused, so that it does not try again.
+/// What texts that stand for something tell the model about the originals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginalsHint {
+    /// How to read and search them, for a model that has the tools.
+    #[default]
+    Tools,
+    /// Only that they are kept.
+    Kept,
+}
+
+/// What a round has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LadderTried {
-    /// A summary could not be had.
-    pub condense: bool,
+pub struct LadderRound {
+    /// A summary was asked for: it is not asked for again.
+    pub condensed: bool,
+    /// An edit was made: the prefix is broken anyway, so the round goes on down to the low mark.
+    pub edited: bool,
+    /// What markers and notices say of the originals.
+    pub reach: OriginalsHint,
 }
 
 /// One thing to do.
@@ -110,21 +130,25 @@ pub fn next<S: EntrySource + ?Sized>(
     source: &S,
     budget: &Budget,
     meter: Meter,
-    tried: LadderTried,
+    round: LadderRound,
 ) -> Result<LadderNext, S::Error> {
-    let verdict = budget.will_manage(view);
-    if !verdict.will_manage {
+    if !round.edited && budget.has_room(view) {
         return Ok(LadderNext::Rest);
     }
-    let blocks = Blocks::of(view, source)?;
-    let scene = Scene { view, source, budget, meter, verdict, blocks };
+    let scene = Scene::of(view, source, budget, meter, round.reach)?;
     if let Some(floor) = scene.hopeless()? {
         return Ok(LadderNext::Floor(floor));
     }
-    if let Some(step) = scene.early(tried)? {
+    if scene.verdict.will_manage
+        && let Some(step) = scene.early(round)?
+    {
         return Ok(LadderNext::Do(step));
     }
-    if verdict.rule == BudgetRule::HardGate { scene.late(tried) } else { Ok(LadderNext::Rest) }
+    if scene.is_full() {
+        return scene.late(round);
+    }
+    let step = if round.edited { scene.settle()? } else { None };
+    Ok(step.map_or(LadderNext::Rest, LadderNext::Do))
 }
 
 /// The step that condenses now, whether or not there is room: everything but what is kept. `None` when that is too
@@ -141,7 +165,7 @@ pub fn condense_now<S: EntrySource + ?Sized>(
             return Ok(None);
         }
     }
-    Ok(Scene::by_hand(view, source, budget, meter)?.condense(1, 1))
+    Ok(Scene::by_hand(view, source, budget, meter, OriginalsHint::Kept)?.condense(1, 1))
 }
 
 /// The step that leaves the last `turns` turns of the user, whether or not there is room: a marker in place of all
@@ -151,10 +175,13 @@ pub fn bound_turns<S: EntrySource + ?Sized>(
     source: &S,
     budget: &Budget,
     meter: Meter,
-    turns: u32,
+    (turns, reach): (u32, OriginalsHint),
 ) -> Result<Option<LadderStep>, S::Error> {
-    Scene::by_hand(view, source, budget, meter)?.truncate_turns(turns)
+    Scene::by_hand(view, source, budget, meter, reach)?.truncate_turns(turns)
 }
+
+/// So many tokens that may move are little.
+const LITTLE: u64 = 4_096;
 
 /// Everything a step is made from.
 struct Scene<'a, S: ?Sized> {
@@ -162,39 +189,93 @@ struct Scene<'a, S: ?Sized> {
     source: &'a S,
     budget: &'a Budget,
     meter: Meter,
+    reach: OriginalsHint,
     verdict: BudgetVerdict,
+    marks: BudgetMarks,
     blocks: Blocks,
 }
 
 impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
+    fn of(
+        view: &'a View,
+        source: &'a S,
+        budget: &'a Budget,
+        meter: Meter,
+        reach: OriginalsHint,
+    ) -> Result<Self, S::Error> {
+        let blocks = Blocks::of(view, source, budget.usable)?;
+        let (verdict, marks) = (budget.judge(view, blocks.fixed), budget.marks(blocks.fixed));
+        Ok(Self { view, source, budget, meter, reach, verdict, marks, blocks })
+    }
+
     /// The scene of a step that someone asked for.
-    fn by_hand(view: &'a View, source: &'a S, budget: &'a Budget, meter: Meter) -> Result<Self, S::Error> {
-        let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..budget.will_manage(view) };
-        Ok(Self { view, source, budget, meter, verdict, blocks: Blocks::of(view, source)? })
+    fn by_hand(
+        view: &'a View,
+        source: &'a S,
+        budget: &'a Budget,
+        meter: Meter,
+        reach: OriginalsHint,
+    ) -> Result<Self, S::Error> {
+        let scene = Self::of(view, source, budget, meter, reach)?;
+        let verdict = BudgetVerdict { rule: BudgetRule::ByHand, ..scene.verdict };
+        Ok(Self { verdict, ..scene })
     }
 
     /// Steps that are taken for their worth: each must free enough to pay for the break of the prefix.
-    fn early(&self, tried: LadderTried) -> Result<Option<LadderStep>, S::Error> {
-        let (rungs, gain) = (self.budget.policy.rungs, self.budget.min_gain());
+    fn early(&self, round: LadderRound) -> Result<Option<LadderStep>, S::Error> {
+        let (rungs, gain) = (self.budget.policy.rungs, self.marks.min_gain);
         let only_tools = self.verdict.rule == BudgetRule::ToolBudget;
-        let full = self.verdict.rule == BudgetRule::HardGate;
-        if full && let Some(step) = self.clip_large()? {
+        if self.is_full()
+            && let Some(step) = self.clip_large()?
+        {
             return Ok(Some(step));
         }
-        if rungs.trim
-            && let Some(step) = self.trim(if only_tools { self.tool_gain() } else { gain })?
+        let may_condense = !only_tools && rungs.condense && !round.condensed;
+        let trim = match rungs.trim {
+            true => self.trim(if only_tools { self.tool_gain() } else { gain })?,
+            false => None,
+        };
+        if let Some(step) = &trim
+            && (self.is_enough(step) || !may_condense && self.after(step) <= self.budget.usable)
         {
-            // Where a trim is not enough, the summary is made of what was said, not of placeholders.
-            let enough = self.tokens().saturating_sub(self.reach(&step).1) <= self.budget.usable;
-            if !full || enough || !rungs.condense || tried.condense {
-                return self.if_worth(step);
-            }
+            return self.if_worth(step.clone());
         }
-        if only_tools || !rungs.condense || tried.condense {
+        if !may_condense {
             return Ok(None);
         }
-        let step = self.condense(gain, self.budget.policy.min_messages);
-        step.map_or(Ok(None), |step| self.if_worth(step))
+        // Where a trim is not enough, the summary is made of what was said, not of placeholders.
+        if let Some(step) = self.condense(gain, self.budget.policy.min_messages) {
+            return self.if_worth(step);
+        }
+        match trim.filter(|step| self.after(step) <= self.budget.usable) {
+            Some(step) => self.if_worth(step),
+            None => Ok(None),
+        }
+    }
+
+    /// True when nothing else has to be done beside this step: it leads below the high mark. Where little may move it need
+    /// only make room: the cache that the next step breaks is small, and what was said is worth more. To the other presets
+    /// any step is enough that makes the view fit.
+    fn is_enough(&self, step: &LadderStep) -> bool {
+        let most = match self.counts_movable() {
+            true if self.movable() <= LITTLE => self.marks.act_at.saturating_sub(1),
+            true => self.marks.high,
+            false => self.budget.usable,
+        };
+        self.after(step) <= most || !self.is_full() && !self.counts_movable()
+    }
+
+    /// Tokens of the view after a step.
+    fn after(&self, step: &LadderStep) -> u64 {
+        self.tokens().saturating_sub(self.reach(step).1)
+    }
+
+    /// After an edit that left the view above the high mark: what reached over the low mark is shown in part.
+    fn settle(&self) -> Result<Option<LadderStep>, S::Error> {
+        if !self.counts_movable() || self.tokens() <= self.marks.high {
+            return Ok(None);
+        }
+        self.shrink_older()
     }
 
     /// Before the window is full a step must pay for itself. Everything behind it has to be put into the provider's
@@ -202,7 +283,7 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
     /// expected as there have been.
     fn if_worth(&self, step: LadderStep) -> Result<Option<LadderStep>, S::Error> {
         // The other presets act at their marks, whatever it costs: that is what they are for.
-        if self.verdict.rule == BudgetRule::HardGate || self.budget.policy.preset != Preset::Komado {
+        if self.is_full() || !self.counts_movable() {
             return Ok(Some(step));
         }
         let (from, freed) = self.reach(&step);
@@ -227,38 +308,80 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
             LadderStep::Condense { hide, .. } | LadderStep::Truncate { hide, .. } => {
                 let inside = |b: &&Block| hide.iter().any(|span| span.meets(b.extent));
                 let free: u64 = self.blocks.row.iter().filter(inside).map(|b| b.free).sum();
-                (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.budget.summary()))
+                (hide.first().map_or(0, |span| span.from), free.saturating_sub(self.marks.summary))
             }
         }
     }
 
     /// Steps that are taken because the request would not fit: any gain will do.
-    fn late(&self, tried: LadderTried) -> Result<LadderNext, S::Error> {
+    fn late(&self, round: LadderRound) -> Result<LadderNext, S::Error> {
         if self.budget.policy.rungs.condense
-            && !tried.condense
+            && !round.condensed
             && let Some(step) = self.condense(1, 1)
         {
             return Ok(LadderNext::Do(step));
         }
-        for step in [Self::truncate, Self::clip_outputs, Self::truncate_rest, Self::truncate_all] {
+        let steps = [
+            Self::truncate,
+            Self::shrink_older,
+            Self::truncate_whole,
+            Self::truncate_older,
+            Self::truncate_opening,
+            Self::clip_newest,
+            Self::truncate_rest,
+            Self::clip_unanswered,
+        ];
+        for step in steps {
             if let Some(step) = step(self)? {
                 return Ok(LadderNext::Do(step));
             }
         }
-        // What a user asks for is worth more than half of the room for an answer.
-        if self.tokens() <= self.budget.stretch() {
+        if self.tokens() <= self.budget.most() {
             return Ok(LadderNext::Rest);
         }
-        Ok(match self.clip_requests()? {
-            Some(step) => LadderNext::Do(step),
-            None if self.tokens() <= self.budget.most() => LadderNext::Rest,
-            None => LadderNext::Floor(self.floor()?),
-        })
+        Ok(LadderNext::Floor(self.floor()?))
     }
 
     /// Tokens of everything shown.
     fn tokens(&self) -> u64 {
         self.verdict.tokens
+    }
+
+    /// True when it pays that `shown` tokens stand for `free`: they free at least as much as they take, or it is just this
+    /// that makes the request fit.
+    fn pays(&self, free: u64, shown: u64) -> bool {
+        let after = self.tokens().saturating_sub(free.saturating_sub(shown));
+        let makes_fit = |most: u64| self.tokens() > most && after <= most;
+        shown < free && (2 * shown <= free || makes_fit(self.budget.most()))
+    }
+
+    /// True when the request would not fit.
+    fn is_full(&self) -> bool {
+        self.verdict.rule == BudgetRule::HardGate
+    }
+
+    /// True when marks are shares of what may move.
+    fn counts_movable(&self) -> bool {
+        self.budget.policy.preset == Preset::Komado
+    }
+
+    /// Tokens that shares are taken of.
+    fn movable(&self) -> u64 {
+        match self.counts_movable() {
+            true => self.budget.usable.saturating_sub(self.blocks.fixed),
+            false => self.budget.own(),
+        }
+    }
+
+    /// What stays before the newest unit and could be shorter.
+    fn shrink_older(&self) -> Result<Option<LadderStep>, S::Error> {
+        if !self.counts_movable() {
+            return Ok(None);
+        }
+        if let Some(step) = self.clip_older()? {
+            return Ok(Some(step));
+        }
+        if self.budget.policy.rungs.trim { self.trim(1) } else { Ok(None) }
     }
 
     fn truncate(&self) -> Result<Option<LadderStep>, S::Error> {
@@ -272,19 +395,22 @@ impl<'a, S: EntrySource + ?Sized> Scene<'a, S> {
 }
 
 /// What stands in place of spans that are left out without a summary, in the language of `words`.
-pub fn marker(hide: &[Span], words: &str) -> String {
+pub fn marker(hide: &[Span], words: &str, reach: OriginalsHint) -> String {
     let hull = Span::new(hide.first().map_or(0, |s| s.from), hide.last().map_or(0, |s| s.to));
     let (from, to) = (hull.from, hull.to);
     let read = format!("tool_output_cache({{\"ref_id\":\"@{from}\"}})");
     let kana = |c: char| ('\u{3041}'..='\u{30ff}').contains(&c);
+    let is_tools = reach == OriginalsHint::Tools;
     if words.chars().any(kana) {
-        return format!(
-            "[以前のメッセージ (@{from}-@{to}) は省略されています。記録は残っており、{read} で読めます。]"
-        );
+        let kept = if is_tools {
+            format!("残っており、{read} で読めます")
+        } else {
+            "残っています".to_owned()
+        };
+        return format!("[以前のメッセージ (@{from}-@{to}) は省略されています。記録は{kept}。]");
     }
-    format!(
-        "[Earlier messages (@{from}-@{to}) are left out to save room. They are kept: read one with {read}.]"
-    )
+    let kept = if is_tools { format!(": read one with {read}") } else { String::new() };
+    format!("[Earlier messages (@{from}-@{to}) are left out to save room. They are kept{kept}.]")
 }
 
 /// What stands in place of a tool's output: how much it was, and under what name it is kept.
@@ -318,9 +444,11 @@ pub struct Floor {
     pub anchors: u64,
     /// Pinned entries.
     pub pinned: u64,
-    /// The first request and the newest message of the user, as short as they can be shown.
+    /// The task and the latest instruction; what is larger than half of the room, as short as it can be shown.
     pub requests: u64,
-    /// The marker for everything else.
+    /// What the model has not answered yet, as short as it can be shown.
+    pub newest: u64,
+    /// The marker for everything else, or that where it is smaller.
     pub marker: u64,
 }
 
@@ -340,8 +468,8 @@ impl std::fmt::Display for Floor {
         }
         write!(
             f,
-            ", pins {}, requests {}, marker {}; use a larger window, ",
-            self.pinned, self.requests, self.marker
+            ", pins {}, requests {}, what is not answered yet {}, marker {}; use a larger window, ",
+            self.pinned, self.requests, self.newest, self.marker
         )?;
         if self.above > 0 {
             f.write_str("balance the shares of the threads, ")?;
@@ -360,18 +488,22 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             return Ok(None);
         }
         let floor = self.floor()?;
-        Ok((floor.floor - floor.marker > floor.most).then_some(floor))
+        Ok((floor.floor > floor.most).then_some(floor))
     }
 
     /// What takes how much when nothing more can leave.
     fn floor(&self) -> Result<Floor, S::Error> {
-        let mut requests = 0;
-        let newest = self.blocks.newest.filter(|newest| Some(*newest) != self.blocks.first);
-        for item in self.blocks.first.iter().chain(&newest) {
-            requests += self.least(item)?;
+        let mut requests: u64 = self.requests().map(|item| u64::from(item.tokens)).sum();
+        for item in self.large()? {
+            requests -= u64::from(item.tokens) - self.least(item)?;
         }
-        let last = self.view.last();
-        let marker = u64::from(self.meter.said(&self.marker(&[Span::new(last, last)])?));
+        let rest = self.blocks.rest();
+        let unit: u64 = self.blocks.row.iter().map(|block| block.free).sum::<u64>() - rest;
+        let mut newest = unit;
+        for &item in self.blocks.newest.iter().chain(&self.blocks.spoken) {
+            newest -= u64::from(item.tokens) - self.least(item)?;
+        }
+        let marker = self.marker_tokens()?.min(rest);
         let (weight, blocks) = (self.view.weight(), &self.blocks);
         let mut floor = Floor {
             most: self.budget.most(),
@@ -383,18 +515,17 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
             anchors: blocks.anchors,
             pinned: blocks.pinned,
             requests,
+            newest,
             marker,
         };
-        floor.floor =
-            floor.setup + floor.above + floor.system + floor.anchors + floor.pinned + requests + marker;
+        floor.floor = floor.setup
+            + floor.above
+            + floor.system
+            + floor.anchors
+            + floor.pinned
+            + requests
+            + newest
+            + marker;
         Ok(floor)
-    }
-
-    fn least(&self, item: &ShownItem) -> Result<u64, S::Error> {
-        let Entry::Message(message, _) = self.source.record(item.seq)?.entry else {
-            return Ok(u64::from(item.tokens));
-        };
-        let least = clipped(self.meter, item.seq, &message, 0).tokens;
-        Ok(u64::from(least.min(item.tokens)))
     }
 }

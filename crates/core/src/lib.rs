@@ -24,6 +24,7 @@ pub mod meter;
 mod names;
 pub mod notation;
 pub mod openai;
+pub mod picture;
 pub mod raw;
 pub mod session;
 pub mod share;

@@ -4,6 +4,8 @@
 //! that dialect alone. Bytes that are not text (images, large outputs) live in blobs and are named here, so a message
 //! in memory is never larger than its words.
 
+use crate::Seq;
+use crate::picture::PictureSize;
 use crate::raw::RawJson;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +68,9 @@ pub enum ImageSource {
         media_type: String,
         /// Size of the decoded image.
         byte_size: u64,
+        /// Its width and height, where its first bytes tell them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pixels: Option<PictureSize>,
     },
     /// Somewhere else; also a `data:` URL on its way into a blob.
     Url {
@@ -130,14 +135,16 @@ pub struct ToolOutcome {
     pub duration_ms: Option<u64>,
     /// True when no tool answered and this result only says so.
     pub interrupted: bool,
+    /// The result of the same call whose place this one takes, because it came after somebody else had spoken.
+    pub replaces: Option<Seq>,
 }
 
 impl ToolOutcome {
     /// Words of a tool in answer to a call.
     pub fn text(call_id: impl Into<String>, name: Option<String>, text: impl Into<String>) -> Self {
         let (call_id, content) = (call_id.into(), vec![MessagePart::text(text)]);
-        let (is_error, output_ref, duration_ms, interrupted) = (false, None, None, false);
-        Self { call_id, name, content, is_error, output_ref, duration_ms, interrupted }
+        let (is_error, output_ref, duration_ms, interrupted, replaces) = (false, None, None, false, None);
+        Self { call_id, name, content, is_error, output_ref, duration_ms, interrupted, replaces }
     }
 }
 
@@ -218,6 +225,21 @@ impl Message {
             MessagePart::Result(outcome) => Some(outcome),
             _ => None,
         })
+    }
+
+    /// The entry whose place this message takes: it is a result that came late.
+    pub fn replaces(&self) -> Option<Seq> {
+        self.outcome().and_then(|outcome| outcome.replaces)
+    }
+
+    /// A late result as it is shown in the place of another.
+    pub fn in_place(mut self) -> Self {
+        for part in &mut self.parts {
+            if let MessagePart::Result(outcome) = part {
+                outcome.replaces = None;
+            }
+        }
+        self
     }
 
     /// All words of the message, parts parted by line breaks, without calls and reasoning.

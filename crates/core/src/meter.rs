@@ -13,6 +13,7 @@ mod tests;
 use crate::clip::Utf8Decoder;
 use crate::journal::Setup;
 use crate::message::{Call, ImageSource, Message, MessagePart, Opaque, ToolOutcome};
+use crate::picture::{PictureRule, PictureSize};
 use crate::raw::RawJson;
 use bpe_openai::Tokenizer;
 use std::borrow::Cow;
@@ -63,9 +64,14 @@ impl Meter {
         self.close(self.units(text))
     }
 
-    /// Tokens that the message adds to the view.
+    /// Tokens that the message adds to the view; pictures are counted by their area.
     pub fn message(self, message: &Message) -> u32 {
-        self.tokens(self.weigh(message))
+        self.message_for(message, PictureRule::default())
+    }
+
+    /// The same, for a model that counts pictures by `pictures`.
+    pub fn message_for(self, message: &Message, pictures: PictureRule) -> u32 {
+        self.tokens(self.weigh(message, pictures))
     }
 
     /// Tokens of what stands before the conversation: the system prompt, sent as a message, and the tool
@@ -246,28 +252,28 @@ const IMAGE_ELSEWHERE: u64 = 300;
 
 impl Meter {
     /// The message in this meter's units.
-    fn weigh(self, message: &Message) -> u64 {
+    fn weigh(self, message: &Message, pictures: PictureRule) -> u64 {
         match self {
-            Self::O200k | Self::Cl100k => self.whole(message),
+            Self::O200k | Self::Cl100k => self.whole(message, pictures),
             Self::O200kTimes15 => message.parts.iter().map(|part| self.known(part)).sum(),
             Self::Chars4 | Self::Bytes4 => self.length(message),
         }
     }
 
     /// Everything: overhead, the speaker's name, parts, and fields that only one dialect knows.
-    fn whole(self, message: &Message) -> u64 {
+    fn whole(self, message: &Message, pictures: PictureRule) -> u64 {
         let name = message.name.as_deref().map_or(0, |name| self.units(name));
-        let parts: u64 = message.parts.iter().map(|part| self.part(part)).sum();
+        let parts: u64 = message.parts.iter().map(|part| self.part(part, pictures)).sum();
         self.overhead() + name + parts + self.opaque(message.extra.as_ref())
     }
 
-    fn part(self, part: &MessagePart) -> u64 {
+    fn part(self, part: &MessagePart, pictures: PictureRule) -> u64 {
         match part {
             MessagePart::Text { text, extra } => self.units(text) + self.opaque(extra.as_ref()),
-            MessagePart::Image { source, .. } => image(source),
+            MessagePart::Image { source, detail } => picture(source, detail.as_deref(), pictures),
             MessagePart::Call(call) => self.units(&asked(call)) + self.raw(call.extra.as_ref()),
             MessagePart::Result(outcome) => {
-                let content: u64 = outcome.content.iter().map(|part| self.part(part)).sum();
+                let content: u64 = outcome.content.iter().map(|part| self.part(part, pictures)).sum();
                 self.units(&heading(outcome, " ")) + content
             }
             // The signature is left out: a provider checks its seal and takes it off; the model reads the thought.
@@ -326,6 +332,19 @@ fn answered(outcome: &ToolOutcome) -> String {
         text.push_str(line);
     }
     text
+}
+
+/// By the rule of the model, where the size is known; one that is elsewhere is taken for a usual one. Of bytes whose size
+/// cannot be read only the length says something.
+fn picture(source: &ImageSource, detail: Option<&str>, rule: PictureRule) -> u64 {
+    let size = match source {
+        ImageSource::Blob { pixels, .. } => *pixels,
+        ImageSource::Url { url } => PictureSize::read_url(url),
+    };
+    match size.or((encoded_length(source) == 0).then_some(PictureSize::USUAL)) {
+        Some(size) => rule.tokens(size, detail),
+        None => image(source),
+    }
 }
 
 /// The square root of the image's base64 length, rounded up: grows with the picture, and is never near its bytes.

@@ -122,6 +122,10 @@ fn replaced(record: &Record, by: &Record, tokens: u32, width: usize) -> String {
             let now = message.saying(text);
             ink(&write::replaced(record.seq, &now, format!("{}@{}", edit.kind.name(), by.seq), tokens), width)
         }
+        (_, Entry::Message(late, _)) => {
+            let (now, mark) = (late.clone().in_place(), format!("late@{}", by.seq));
+            ink(&write::replaced(record.seq, &now, mark, tokens), width)
+        }
         (_, Entry::Anchor(now)) => ink(&write::moved_anchor(record.seq, now, by.seq, tokens), width),
         _ => ink(&write::said(record), width),
     }

@@ -86,6 +86,8 @@ pub(crate) fn from_object(object: &RawObject<'_>, form: MessageForm) -> Result<M
             output_ref: object.read::<OutputRef>("output_ref")?,
             duration_ms: object.read("duration_ms")?,
             interrupted: object.read("interrupted")?.unwrap_or(false),
+            // Only the journal has numbers of entries.
+            replaces: if form == MessageForm::Journal { object.read("replaces")? } else { None },
         })];
     } else if parts.is_empty() {
         parts.push(MessagePart::text(""));
@@ -329,7 +331,7 @@ fn own_fields(extra: &RawJson) -> Option<RawJson> {
 fn flat_text(parts: &[MessagePart]) -> String {
     let shown = parts.iter().map(|part| match part {
         MessagePart::Text { text, .. } => text.clone(),
-        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size, .. }, .. } => {
             format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
         }
         MessagePart::Image { source: ImageSource::Url { url }, .. } => format!("[image: {url}]"),

@@ -148,6 +148,22 @@ pub struct Meta {
     pub queued: bool,
 }
 
+impl Meta {
+    /// A session that came from no tracker, and of which nothing else is known.
+    pub fn new(id: &SessionId, created_at: impl Into<String>, config: MetaConfig) -> Self {
+        Self {
+            uuid: id.to_string(),
+            task_key: TaskKey::local(id),
+            created_at: created_at.into(),
+            process_id: 0,
+            hostname: String::new(),
+            config,
+            user: None,
+            queued: false,
+        }
+    }
+}
+
 /// Model and window of a session.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionConfig"))]
@@ -201,33 +217,57 @@ pub struct StelisConfig {
     pub max_depth: Option<u32>,
 }
 
-/// Sums over a session's life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Counters {
+/// Declares the counters, and what goes over all of them: each stands here once.
+macro_rules! counters {
+    ($($(#[$about:meta])* $name:ident: u64,)+) => {
+        /// Sums over a session's life.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct Counters {
+            $($(#[$about])* pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// Their names, in the order of [`Counters::numbers`].
+            pub const NAMES: [&str; 9] = [$(stringify!($name)),+];
+
+            /// All of them.
+            pub const fn numbers(&self) -> [u64; 9] {
+                [$(self.$name),+]
+            }
+
+            /// Counters with these numbers.
+            pub const fn of_numbers([$($name),+]: [u64; 9]) -> Self {
+                Self { $($name),+ }
+            }
+        }
+    };
+}
+
+counters! {
     /// Replies from a provider.
-    pub llm_call_count: u64,
+    llm_call_count: u64,
     /// Answers from tools.
-    pub tool_call_count: u64,
+    tool_call_count: u64,
     /// Tokens all calls took, as the providers said.
-    pub total_tokens: u64,
+    total_tokens: u64,
     /// Edits that made the view smaller.
-    pub compression_count: u64,
+    compression_count: u64,
     /// Of all tokens, those that models read and that were paid in full.
     #[serde(default)]
-    pub input_tokens: u64,
+    input_tokens: u64,
     /// Of all tokens, those that were read from a provider's cache.
     #[serde(default)]
-    pub cached_tokens: u64,
+    cached_tokens: u64,
     /// Of all tokens, those that were read and put into a provider's cache.
     #[serde(default)]
-    pub cache_write_tokens: u64,
+    cache_write_tokens: u64,
     /// Of all tokens, those that models wrote.
     #[serde(default)]
-    pub output_tokens: u64,
+    output_tokens: u64,
     /// Tokens by which edits made the view smaller.
     #[serde(default)]
-    pub saved_tokens: u64,
+    saved_tokens: u64,
 }
 
 impl Counters {
@@ -293,17 +333,8 @@ impl Counters {
     }
 
     fn with(&self, other: &Self, each: fn(u64, u64) -> u64) -> Self {
-        Self {
-            llm_call_count: each(self.llm_call_count, other.llm_call_count),
-            tool_call_count: each(self.tool_call_count, other.tool_call_count),
-            total_tokens: each(self.total_tokens, other.total_tokens),
-            compression_count: each(self.compression_count, other.compression_count),
-            input_tokens: each(self.input_tokens, other.input_tokens),
-            cached_tokens: each(self.cached_tokens, other.cached_tokens),
-            cache_write_tokens: each(self.cache_write_tokens, other.cache_write_tokens),
-            output_tokens: each(self.output_tokens, other.output_tokens),
-            saved_tokens: each(self.saved_tokens, other.saved_tokens),
-        }
+        let (own, others) = (self.numbers(), other.numbers());
+        Self::of_numbers(std::array::from_fn(|n| each(own[n], others[n])))
     }
 }
 

@@ -10,13 +10,14 @@
 //! - An entry is hidden when an edit in force covers it and no pin holds it. A pin wins over every edit.
 //! - What an edit shows stands where its last hidden span ended, unless a later edit in force covers that place.
 //! - A replaced entry shows what the last edit in force says, unless a pin holds it.
+//! - A result that came late is shown in the place of the one that it replaces, unless an edit after it says otherwise.
 //! - An edit is in force when it is on the path and not reverted by a revert in force.
 //! - Before its own items a spawned thread sees what its share keeps of the threads above it, as they were at the
 //!   moments it names. An anchor of itself or of a thread above it is shown in brief there.
 
 use crate::head::{EntrySource, Head, Kind};
 use crate::journal::{Edit, Entry, Record};
-use crate::message::Call;
+use crate::message::{Call, ToolOutcome};
 use crate::{Seq, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,7 +40,8 @@ pub struct View {
     edits: Vec<Live>,
     pins: Vec<Span>,
     cancelled: BTreeSet<Seq>,
-    anchors: BTreeMap<Seq, (Seq, u32)>,
+    /// Entries with the content of a later one, an anchor's or a late result's: that entry, and its tokens.
+    updates: BTreeMap<Seq, (Seq, u32)>,
     open: OpenUnit,
     closed: Option<Seq>,
     layout: Vec<ViewPiece>,
@@ -114,6 +116,11 @@ impl ViewWeight {
     pub fn tokens(&self) -> u64 {
         self.setup + self.above + self.said.iter().sum::<u64>() + self.shown
     }
+
+    /// System prompt, tool definitions and system messages.
+    pub const fn instructions(&self) -> u64 {
+        self.setup + self.said[0]
+    }
 }
 
 impl View {
@@ -126,6 +133,7 @@ impl View {
     pub fn head_of<S: EntrySource + ?Sized>(&self, record: &Record, source: &S) -> Result<Head, S::Error> {
         let unit = match &record.entry {
             Entry::Message(message, _) => match message.outcome() {
+                Some(ToolOutcome { replaces: Some(first), .. }) => source.head(*first)?.unit,
                 Some(outcome) if self.open.waits_for(&outcome.call_id) => self.open.unit,
                 _ => record.seq,
             },
@@ -154,15 +162,15 @@ impl View {
         }
         self.extend(record.seq);
         match &record.entry {
-            Entry::Message(message, _) => {
-                self.open.take(record.seq, message);
-                self.weigh_last(source.head(record.seq)?);
-            }
-            Entry::Anchor(anchor) => match anchor.first {
-                Some(first) => {
-                    self.anchors.insert(first, (record.seq, record.tokens));
-                    self.lay_out(source)?;
+            Entry::Message(message, _) => match message.replaces() {
+                Some(first) => self.update(first, record, source)?,
+                None => {
+                    self.open.take(record.seq, message);
+                    self.weigh_last(source.head(record.seq)?);
                 }
+            },
+            Entry::Anchor(anchor) => match anchor.first {
+                Some(first) => self.update(first, record, source)?,
                 None => self.weigh_last(source.head(record.seq)?),
             },
             Entry::Setup(_) => {
@@ -207,6 +215,17 @@ impl View {
             _ => self.layout.push(ViewPiece::Run(Span::new(seq, seq))),
         }
         self.last = seq;
+    }
+
+    /// Entry `first` has the content of `record` from now on.
+    fn update<S: EntrySource + ?Sized>(
+        &mut self,
+        first: Seq,
+        record: &Record,
+        source: &S,
+    ) -> Result<(), S::Error> {
+        self.updates.insert(first, (record.seq, record.tokens));
+        self.lay_out(source)
     }
 
     fn weigh_last(&mut self, head: Head) {
@@ -258,7 +277,12 @@ impl View {
 
     /// The entry that says what the anchor at `first` shows now: a later one, or itself.
     pub fn anchor(&self, first: Seq) -> Seq {
-        self.anchors.get(&first).map_or(first, |(by, _)| *by)
+        self.updates.get(&first).map_or(first, |(by, _)| *by)
+    }
+
+    /// The entry that says what came of the call whose result stands at `seq`: one that came late, or itself.
+    pub fn result(&self, seq: Seq) -> Seq {
+        self.anchor(seq)
     }
 
     /// The pins in force.

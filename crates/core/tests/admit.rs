@@ -54,7 +54,7 @@ const SPENT: &str = r#"
 "#;
 
 /// The journal, the line that must not follow, the kind of refusal, and what it says to do.
-const REFUSED: [(&str, &str, &str, &str); 42] = [
+const REFUSED: [(&str, &str, &str, &str); 45] = [
     (STORY, r#"user"#, "Empty", "give it at least one part"),
     (BURIED, r#"revert 4"#, "Under", "it lies under a later edit; revert that one first: @5"),
     (STORY, r#"user call c1 read {}"#, "Misplaced", "from user cannot hold a tool call; take that out"),
@@ -103,7 +103,15 @@ const REFUSED: [(&str, &str, &str, &str); 42] = [
         "@99 cannot be used here: the thread is not that long; name an earlier",
     ),
     (STORY, r#"revert 99"#, "NoEntry", "it is not on the present path; rewind to where it is"),
-    (STORY, r#"revert 1"#, "NoEntry", "only edits and reverts can be reverted"),
+    (
+        STORY,
+        r#"tool c1 read replaces=3 "late""#,
+        "NoEntry",
+        "@3 cannot be used here: no result of this call stands there",
+    ),
+    (STORY, r#"tool c1 read replaces=2 "late""#, "NoEntry", "name the one whose place it takes"),
+    (WAITING, r#"tool c1 read replaces=99 "late""#, "NoEntry", "no result of this call stands there"),
+    (STORY, r#"revert 1"#, "NoEntry", "only edits, late results and reverts can be reverted"),
     (STORY, r#"pin 8"#, "NoEntry", "only messages on the present path can be pinned"),
     (STORY, r#"trim 1 "x""#, "NoEntry", "it is pinned; unpin it first"),
     (STORY, r#"trim 5 "x""#, "NoEntry", "it is not shown; name an entry that is"),
@@ -231,6 +239,7 @@ fn a_tools_message_is_one_result_and_nothing_else_holds_one() {
         output_ref: None,
         duration_ms: None,
         interrupted: false,
+        replaces: None,
     };
     let call = Call {
         id: "x".into(),

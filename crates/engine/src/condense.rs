@@ -29,6 +29,7 @@ pub use answer::{ParsedSummary, parse};
 pub use command::SummaryCommand;
 pub use compose::compose;
 pub(crate) use compose::{SummaryGoal, write};
+pub use komado_core::ladder::OriginalsHint;
 #[cfg(feature = "client")]
 pub use model::ByModel;
 pub(crate) use render::{cut_prefix, cut_split};
@@ -219,19 +220,9 @@ pub struct CondenseSettings {
     pub min_messages_to_summarize: u32,
     /// The language of instructions and headings; that of the conversation when there is none.
     pub language: Option<PromptLanguage>,
-    /// What the heading of a summary tells the model about the originals.
-    pub reach: OriginalsHint,
-}
-
-/// What the heading of a summary tells the model about the originals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OriginalsHint {
-    /// How to read and search them, for a model that has the tools.
-    #[default]
-    Tools,
-    /// Only that they are kept.
-    Kept,
+    /// What headings, markers and notices tell the model about the originals; as the set-up in force has the tools for it,
+    /// when there is none.
+    pub reach: Option<OriginalsHint>,
 }
 
 impl Default for CondenseSettings {
@@ -245,7 +236,7 @@ impl Default for CondenseSettings {
             retain_directives: Vec::new(),
             min_messages_to_summarize: 10,
             language: None,
-            reach: OriginalsHint::default(),
+            reach: None,
         }
     }
 }

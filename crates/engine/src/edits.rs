@@ -80,7 +80,8 @@ impl Thread<'_> {
     pub fn trim(&mut self, places: Vec<(Seq, String)>, rule: &str) -> Result<Seq> {
         let mut replace = Vec::with_capacity(places.len());
         for (seq, text) in places {
-            let tokens = match self.record(seq)?.entry {
+            // A late result stands in the place of the interrupted one.
+            let tokens = match self.record(self.view().result(seq))?.entry {
                 Entry::Message(message, _) => self.meter().message(&message.saying(&text)),
                 // Nothing else can be trimmed; the gate says so.
                 _ => 0,

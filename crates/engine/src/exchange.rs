@@ -6,26 +6,31 @@
 
 use crate::edits::{lost, reply};
 use crate::error::{Error, Result};
-use crate::fit::{DoneEdit, FitResult, Ladder};
-use crate::lesson::{LearnedModel, RequestSize, UsageVerdict};
+use crate::fit::{DoneEdit, FitResult, Ladder, reach_of};
+use crate::lesson::AppliedLesson;
 use crate::output::{DEFINITIONS, is_reader};
+use crate::recall;
 use crate::recall::RecallScope;
+use crate::repeat::RepeatedCall;
 use crate::thread::Thread;
-use crate::{lesson, recall};
 use komado_core::budget::{Budget, BudgetVerdict};
-use komado_core::journal::{Entry, Record, Reply, Sent, Setup, Usage};
-use komado_core::ladder::{LadderStep, Rung};
+use komado_core::journal::{Entry, Record, Reply, Sent, Setup};
+use komado_core::ladder::{LadderStep, OriginalsHint, Rung};
 use komado_core::message::{Call, Message, MessagePart, ToolOutcome};
 use komado_core::raw::{RawJson, RawObject};
 use komado_core::view::ItemSource;
 use komado_core::{Kind, Role, Seq, ladder};
 use komado_provider::client::RetryWait;
-use komado_provider::{ModelEvent, ModelRequest, ModelResponse};
+use komado_provider::{Dialect, ModelEvent, ModelRequest, ModelResponse};
 use komado_store::Store;
-use request::{LIMITS, OutgoingRequest, RequestRoom, StoredBlobs, uncertain, write_file};
+use learning::{learn_refusal, learn_usage};
+use request::{
+    LIMITS, OutgoingRequest, RequestRoom, StoredBlobs, lowered_thoughts, uncertain, window, write_file,
+};
 use response::{LostResponse, SendOutcome, TooLarge, post, words};
 use tracing::debug_span;
 
+mod learning;
 pub(crate) mod request;
 pub(crate) mod response;
 
@@ -64,7 +69,7 @@ pub(crate) trait ExchangeWire<'t> {
 pub(crate) struct ExchangeContext<'w, 't> {
     pub(crate) asking: &'w ModelTarget,
     /// What is known about the model, followed from answer to answer.
-    pub(crate) lesson: &'w mut LearnedModel,
+    pub(crate) lesson: &'w mut AppliedLesson,
     pub(crate) store: &'w dyn Store,
     /// `None` for a question that its caller journals.
     pub(crate) thread: Option<&'w mut Thread<'t>>,
@@ -85,14 +90,9 @@ pub(crate) fn exchange<'t>(
     wire: &mut dyn ExchangeWire<'t>,
     mut room: RequestRoom,
 ) -> Result<ExchangeOutcome> {
-    let mut refused = None;
+    let (mut refused, mut digests) = (None, Vec::new());
     for attempt in 1..=wire.context().asking.tries + 1 {
-        let has_bound = room.budget.is_some();
-        let fits = debug_span!("fit").in_scope(|| if has_bound { wire.fit(&mut room) } else { Ok(true) })?;
-        if !fits && refused.is_some() {
-            break;
-        }
-        let request = wire.render(&room)?;
+        let Some(request) = next_request(wire, &mut room, &digests)? else { break };
         let sent = announce(wire, &request)?;
         match debug_span!("upstream").in_scope(|| wire.send(&request)) {
             SendOutcome::Answer(response) => return receive(wire, sent, request, response),
@@ -102,11 +102,34 @@ pub(crate) fn exchange<'t>(
                 wire.tell(ExchangeEvent::TooLarge { attempt, why: &why.why, limit: why.refusal.limit })?;
                 let ExchangeContext { asking, lesson, .. } = wire.context();
                 room.shrink(&why, &request, asking, lesson);
+                digests.push(request.digest()?);
                 refused = Some(why);
             }
         }
     }
     Ok(ExchangeOutcome::TooLarge(refused))
+}
+
+/// The next request, made to fit. After a refusal it is none of those that were `refused`, byte for byte: where the same
+/// bytes would leave again, the view gives way further; `None` when it cannot.
+fn next_request<'t>(
+    wire: &mut dyn ExchangeWire<'t>,
+    room: &mut RequestRoom,
+    refused: &[String],
+) -> Result<Option<OutgoingRequest>> {
+    for _ in 0..MOST_ROUNDS {
+        let has_bound = room.budget.is_some();
+        let fits = debug_span!("fit").in_scope(|| if has_bound { wire.fit(room) } else { Ok(true) })?;
+        if !fits && !refused.is_empty() {
+            return Ok(None);
+        }
+        let request = wire.render(room)?;
+        if refused.is_empty() || !refused.contains(&request.digest()?) {
+            return Ok(Some(request));
+        }
+        room.tighten(&request, wire.context().asking);
+    }
+    Ok(None)
 }
 
 /// Journals that a request is about to leave; gives its entry.
@@ -143,7 +166,7 @@ fn receive(
     };
     if journaled.is_ok() {
         // What is learned and tidied up beside an answer is not a reason to lose it.
-        let learned = response.usage.map_or(Ok(()), |usage| learn_usage(wire, &request, &usage));
+        let learned = response.usage.map_or(Ok(()), |usage| learn_usage(wire, sent, &request, &usage));
         for error in [learned, request.body.remove()].into_iter().filter_map(Result::err) {
             wire.tell(ExchangeEvent::Trouble(&error))?;
         }
@@ -163,60 +186,6 @@ fn lose(wire: &mut dyn ExchangeWire<'_>, to: Seq, lost: LostResponse) -> Exchang
     });
     let journaled = thread.map_or(Ok(to), |thread| thread.append(entry));
     ExchangeOutcome::Lost { lost, journaled }
-}
-
-/// Journals a refusal because of size, and learns from it.
-fn learn_refusal(
-    wire: &mut dyn ExchangeWire<'_>,
-    sent: Seq,
-    request: &OutgoingRequest,
-    why: &mut TooLarge,
-) -> Result<()> {
-    // Without numbers it may be the room for the answer that was too much: that says nothing of the window.
-    why.refusal.is_vague |= why.refusal.limit.is_none() && request.max_tokens.is_some();
-    let ExchangeContext { asking, lesson, store, thread } = wire.context();
-    if let Some(thread) = thread {
-        thread.append(lost(sent, &asking.model, "overflow", why.why.clone(), None))?;
-    }
-    let size = RequestSize { tokens: request.tokens, uncertain: request.uncertain.unwrap_or(0) };
-    let mut refused = |lesson: &mut LearnedModel| lesson.refused(size, why.refusal, asking.probed);
-    match lesson::learn(store, &asking.about(), &mut refused) {
-        Ok(((), learned)) => *lesson = learned,
-        // A lesson that cannot be kept is no reason not to try again.
-        Err(error) => {
-            refused(lesson);
-            wire.tell(ExchangeEvent::Trouble(&error))?;
-        }
-    }
-    Ok(())
-}
-
-/// Learns how the provider counts, and whether it left something out.
-fn learn_usage(wire: &mut dyn ExchangeWire<'_>, request: &OutgoingRequest, usage: &Usage) -> Result<()> {
-    let tokens = request.tokens + request.added;
-    let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
-    // Where the counts agree it does not matter what they are of, and the messages need not be read.
-    let is_near = |expected: u64| reported.abs_diff(expected) * 20 <= expected;
-    let uncertain = match request.uncertain {
-        Some(uncertain) => uncertain,
-        None if is_near(tokens) || is_near(wire.context().lesson.theirs(tokens)) => 0,
-        None => wire.uncertain()?,
-    };
-    let size = RequestSize { tokens, uncertain };
-    let ExchangeContext { asking, lesson, store, .. } = wire.context();
-    let hear = |lesson: &mut LearnedModel| lesson.hear(size, usage, asking.probed);
-    let mut learned = *lesson;
-    let mut read = hear(&mut learned);
-    if learned.is_news_to(lesson) {
-        (read, learned) = lesson::learn(store, &asking.about(), hear)?;
-    }
-    *lesson = learned;
-    match read {
-        UsageVerdict::Truncated { reported, expected } => {
-            wire.tell(ExchangeEvent::Truncated { reported, expected })
-        }
-        UsageVerdict::Whole => Ok(()),
-    }
 }
 
 // The turn: a thread's view is rendered to a file, sent from there, and answered.
@@ -264,6 +233,8 @@ pub enum ExchangeEvent<'a> {
     },
     /// Something beside the answer went wrong; the answer is there.
     Trouble(&'a Error),
+    /// The model made a call again, because an edit hides what it answered.
+    Repeated(&'a RepeatedCall),
     /// A hint that something will leave the view before the next request.
     Hint(BudgetHint),
 }
@@ -309,7 +280,7 @@ pub struct TurnResult {
 struct Rendered<'w, 't, 'l> {
     thread: &'w mut Thread<'t>,
     asking: &'w ModelTarget,
-    lesson: LearnedModel,
+    lesson: AppliedLesson,
     ladder: &'w mut Ladder<'l>,
     news: &'w mut dyn FnMut(ExchangeEvent<'_>),
     /// Requests that were announced.
@@ -331,6 +302,9 @@ impl<'t> ExchangeWire<'t> for Rendered<'_, 't, '_> {
         if let Some(budget) = &room.budget {
             self.ladder.budget = budget.clone();
         }
+        if let Some(repeated) = self.thread.guard(&self.ladder.budget)? {
+            (self.news)(ExchangeEvent::Repeated(&repeated));
+        }
         match self.thread.fit(self.ladder) {
             Ok(fitted) => (self.news)(ExchangeEvent::Fitted(&fitted)),
             Err(error) if error.is_no_room() && self.attempts > 0 => return Ok(false),
@@ -344,10 +318,19 @@ impl<'t> ExchangeWire<'t> for Rendered<'_, 't, '_> {
     fn render(&mut self, room: &RequestRoom) -> Result<OutgoingRequest> {
         let (thread, asking) = (&*self.thread, self.asking);
         // A summariser may have learned something since.
-        self.lesson = lesson::known(thread.store(), &asking.about())?;
-        let (setup, tokens) = (thread.setup()?, thread.view().tokens());
+        self.lesson = AppliedLesson::known(thread.store(), &asking.about(), thread.session())?;
+        let (mut setup, tokens) = (thread.setup()?, thread.view().tokens());
+        let is_messages = asking.provider.dialect == Dialect::Messages;
+        let thoughts = thoughts(&setup).filter(|_| is_messages);
         let wished = asking.max_tokens.or_else(|| wished(&setup));
-        let max_tokens = room.longest_answer(wished, tokens, asking, &self.lesson);
+        // An answer that is shorter than the thoughts may be stands behind them.
+        let beside = |wished: u64| wished + thoughts.filter(|thoughts| *thoughts >= wished).unwrap_or(0);
+        let max_tokens = room.longest_answer(wished.map(beside), thoughts, tokens, asking, &self.lesson);
+        if let (Some(most), Some(params)) = (max_tokens, &setup.params)
+            && let Some(lowered) = lowered_thoughts(params.get(), most)
+        {
+            setup.params = RawJson::parse(lowered).ok();
+        }
         let ask = ModelRequest { max_tokens, ..asking.ask(&setup) };
         let mut blobs = StoredBlobs { store: thread.store(), session: thread.session() };
         let mut doubtful = 0;
@@ -364,7 +347,7 @@ impl<'t> ExchangeWire<'t> for Rendered<'_, 't, '_> {
             },
         )?;
         let uncertain = Some(doubtful);
-        Ok(OutgoingRequest { max_tokens, uncertain, ..OutgoingRequest::new(written, tokens) })
+        Ok(OutgoingRequest { max_tokens, thoughts, uncertain, ..OutgoingRequest::new(written, tokens) })
     }
 
     fn send(&mut self, request: &OutgoingRequest) -> SendOutcome {
@@ -389,6 +372,13 @@ fn wished(setup: &Setup) -> Option<u64> {
     LIMITS.iter().find_map(named).or_else(nested)
 }
 
+/// How much of an answer the parameters in force let the model think.
+fn thoughts(setup: &Setup) -> Option<u64> {
+    let own = setup.dialect.as_deref() == Some(Dialect::Messages.name());
+    let object = RawObject::parse(setup.params.as_ref().filter(|_| own)?.get()).ok()?;
+    RawObject::parse(object.get("thinking")?.get()).ok()?.read("budget_tokens").ok().flatten()
+}
+
 impl Thread<'_> {
     /// Asks the model and journals what it answers. `news` is told what happens, word by word.
     pub fn turn(
@@ -402,18 +392,21 @@ impl Thread<'_> {
         self.tend()?;
         self.hear()?;
         if let Some(turns) = asking.history
-            && let Some(fitted) = self.bound_history(turns, &ladder.budget)?
+            && let Some(fitted) = self.bound_history(turns, &ladder.budget, ladder.settings.reach)?
         {
             news(ExchangeEvent::Fitted(&fitted));
         }
-        let (room, lesson) = (RequestRoom::new(ladder.budget.clone()), LearnedModel::default());
+        // What was learned since the budget was made counts, too.
+        let lesson = AppliedLesson::known(self.store(), &asking.about(), self.session())?;
+        let mut room = RequestRoom::new(ladder.budget.clone());
+        room.keep_within(lesson.ours(window(asking, &lesson)));
         let mut wire = Rendered { thread: self, asking, lesson, ladder, news, attempts: 0 };
         let exchanged = exchange(&mut wire, room)?;
         let attempts = wire.attempts;
         match exchanged {
             ExchangeOutcome::Answer { reply, journaled, .. } => {
                 let seq = journaled?;
-                let hint = self.hint(HintTime::AfterReply, &ladder.budget);
+                let hint = self.hint(HintTime::AfterReply, &ladder.budget)?;
                 news(ExchangeEvent::Hint(hint));
                 // What was journaled has ids for calls that came without, and blobs for what is not words.
                 let Entry::Message(message, _) = self.record(seq)?.entry else {
@@ -430,10 +423,12 @@ impl Thread<'_> {
 
     /// A request whose process ended before the answer came is given up: the journal says so before the next one.
     pub(crate) fn give_up_earlier(&mut self) -> Result<()> {
-        use Kind::{Anchor, AnchorUpdate, Heard, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User};
+        use Kind::{
+            Anchor, AnchorUpdate, Heard, LateResult, Note, Pin, Setup, Share, System, Tell, Tool, Unpin, User,
+        };
         let is_between = |kind| {
             matches!(kind, User | Tool | System | Setup | Pin | Unpin | Share | Tell | Heard)
-                || matches!(kind, Anchor | AnchorUpdate | Note)
+                || matches!(kind, Anchor | AnchorUpdate | LateResult | Note)
         };
         let last = self.newest(|kind| !is_between(kind), Some)?;
         let Some(Record { seq, entry: Entry::Sent(Sent { model, .. }), .. }) = last else { return Ok(()) };
@@ -447,21 +442,28 @@ impl Thread<'_> {
     }
 
     /// What the budget says now; nothing is done about it.
-    pub fn hint(&self, when: HintTime, budget: &Budget) -> BudgetHint {
-        BudgetHint { when, verdict: self.will_manage(budget) }
+    pub fn hint(&self, when: HintTime, budget: &Budget) -> Result<BudgetHint> {
+        Ok(BudgetHint { when, verdict: self.will_manage(budget)? })
     }
 
     /// Hides what was said before the last `turns` turns of the user. The first request, pins and what stands before the
     /// conversation stay, and so does what is smaller than the marker. Gives what was done, if anything was needed.
-    pub fn bound_history(&mut self, turns: u32, budget: &Budget) -> Result<Option<FitResult>> {
-        let verdict = self.will_manage(budget);
-        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), turns)?;
+    pub fn bound_history(
+        &mut self,
+        turns: u32,
+        budget: &Budget,
+        reach: Option<OriginalsHint>,
+    ) -> Result<Option<FitResult>> {
+        let verdict = self.will_manage(budget)?;
+        let reach = reach_of(self.view(), self.source(), reach)?;
+        let step = ladder::bound_turns(self.view(), self.source(), budget, self.meter(), (turns, reach))?;
         let Some(LadderStep::Truncate { hide, marker }) = step else { return Ok(None) };
         let seq = self.truncate(hide, &marker, MAX_HISTORY)?;
         let Entry::Edit(edit) = self.record(seq)?.entry else { return Err(self.no_moment(seq)) };
         let done = vec![DoneEdit { seq, rung: Rung::Truncate, edit }];
         let after = self.view().tokens();
-        Ok(Some(FitResult { verdict, done, declined: Vec::new(), share: None, after }))
+        let (returned, declined) = (Vec::new(), Vec::new());
+        Ok(Some(FitResult { verdict, done, returned, declined, share: None, after }))
     }
 
     /// Says in the conversation that the model could not be asked, and why.
@@ -480,7 +482,7 @@ impl Thread<'_> {
         let reply = Reply { error, ..reply(None, None, "overflow", None) };
         let message = Message::text(Role::Assistant, text);
         let seq = self.reply(message.clone(), reply.clone())?;
-        let hint = self.hint(HintTime::AfterReply, budget);
+        let hint = self.hint(HintTime::AfterReply, budget)?;
         Ok(TurnResult { seq, message, reply, attempts, is_ours: true, hint })
     }
 }
@@ -626,10 +628,10 @@ impl Thread<'_> {
                 turned.message.calls().cloned().partition(|call| tools.knows(&call.name));
             if !own.is_empty() {
                 self.answer_calls(tools, &own, turns)?;
-                news(ExchangeEvent::Hint(self.hint(HintTime::AfterTools, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::AfterTools, &budget)?));
             }
             if own.is_empty() || !open.is_empty() || turns > MOST_ROUNDS + 1 {
-                news(ExchangeEvent::Hint(self.hint(HintTime::BeforeEnd, &budget)));
+                news(ExchangeEvent::Hint(self.hint(HintTime::BeforeEnd, &budget)?));
                 let gave_up = !own.is_empty() && open.is_empty();
                 return Ok(ConversationResult { turned, turns, attempts, open, gave_up });
             }

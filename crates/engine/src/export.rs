@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::Record;
+use komado_core::picture::PictureRule;
 use komado_core::session::is_address;
 use komado_core::session::{Counters, Meta, Session};
 use komado_core::thread::{Header, branch};
@@ -379,7 +380,7 @@ fn pass_known(id: &SessionId, journal: &dyn Journal, mut left: u64, lines: &mut 
 
 /// Reads up to `left` journal lines and appends them as one.
 fn fill_batch(journal: &mut dyn Journal, view: &mut View, left: u64, lines: &mut Lines<'_>) -> Result<u64> {
-    let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k);
+    let mut staged = Staged::new(&*journal, view.clone(), Meter::O200k, PictureRule::default());
     let mut taken = 0;
     while taken < left && staged.bytes() < BATCH && taken < 4096 {
         let text = lines.next()?.to_owned();

@@ -11,15 +11,19 @@ use crate::error::{Error, Result};
 use crate::share::{check_budget, moved};
 use crate::thread::{Staged, StagedRows, Thread};
 use komado_core::budget::{Budget, BudgetRule, BudgetVerdict, Preset};
+use komado_core::clip::READ;
 use komado_core::head::EntrySource;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{LadderNext, LadderStep, LadderTried, Rung};
+use komado_core::ladder::{LadderNext, LadderRound, LadderStep, OriginalsHint, Rung};
 use komado_core::share::Shares;
 use komado_core::{Kind, Meter, Seq, Span, View, ladder};
 use komado_store::Journal;
 
 /// More rounds than there are rungs mean a fault of ours, not of the conversation.
 const MOST_STEPS: usize = 16;
+
+/// Earlier edits that are looked at when an edit left room.
+const MOST_BACK: usize = 4;
 
 /// Why nothing was condensed by hand.
 const TOO_LITTLE: &str =
@@ -42,6 +46,8 @@ pub struct FitResult {
     pub verdict: BudgetVerdict,
     /// The edits, in order.
     pub done: Vec<DoneEdit>,
+    /// Earlier edits that were taken back after them, because they left room.
+    pub returned: Vec<Seq>,
     /// Summaries that could not be had, and why.
     pub declined: Vec<String>,
     /// What is seen of the threads above was cut anew, because the window is another.
@@ -93,27 +99,84 @@ trait Target {
     fn append(&mut self, entry: Entry) -> Result<Seq>;
     /// Gives the edit with its numbers; an edit that frees nothing is an error.
     fn put(&mut self, edit: Edit) -> Result<(Seq, Edit)>;
+    /// Takes an edit back, if that makes the view larger and leaves it no more than `most` tokens. True when it was.
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool>;
 }
 
 /// Step by step, until the view fits or nothing more is worth doing.
 fn climb<T: Target>(to: &mut T, ladder: &mut Ladder<'_>) -> Result<FitResult> {
     let share = keep_to_share(to, &mut ladder.budget)?;
     let (view, source, _) = to.parts();
-    let mut fitted = FitResult { share, ..FitResult::begun(view, &ladder.budget) };
+    ladder.budget = ladder.budget.in_view(view);
+    let (verdict, since) = (ladder.budget.will_manage(view, source)?, view.last());
+    let mut fitted = FitResult { share, ..FitResult::begun(verdict) };
     let asks = ladder.by.reads() == SummaryInput::Request;
-    let mut tried = LadderTried { condense: asks && in_vain_lately(view, source, &ladder.budget)? };
+    let condensed = asks && in_vain_lately(view, source, &ladder.budget)?;
+    let reach = match ladder.budget.has_room(view) {
+        true => OriginalsHint::default(),
+        false => reach_of(view, source, ladder.settings.reach)?,
+    };
+    let mut round = LadderRound { condensed, edited: false, reach };
     for _ in 0..MOST_STEPS {
         let (view, source, meter) = to.parts();
-        match ladder::next(view, source, &ladder.budget, meter, tried)? {
-            LadderNext::Rest => return Ok(fitted.ended(view)),
+        match ladder::next(view, source, &ladder.budget, meter, round)? {
+            LadderNext::Rest => {
+                if round.edited {
+                    fitted.returned = give_back(to, &ladder.budget, since)?;
+                }
+                return Ok(fitted.ended(to.parts().0));
+            }
             LadderNext::Floor(floor) => return Err(Error::Floor(floor)),
             LadderNext::Do(step) => {
-                tried.condense |= matches!(step, LadderStep::Condense { .. });
+                round.condensed |= matches!(step, LadderStep::Condense { .. });
                 take(to, step, &mut fitted, ladder)?;
+                round.edited = !fitted.done.is_empty();
             }
         }
     }
     Err(Error::Endless { steps: MOST_STEPS, tokens: to.parts().0.tokens() })
+}
+
+/// What texts may say of the originals: what the caller knows, or else what the set-up in force has tools for. Without a
+/// set-up nothing is known of the model.
+pub(crate) fn reach_of<S: EntrySource<Error = komado_store::Error> + ?Sized>(
+    view: &View,
+    source: &S,
+    known: Option<OriginalsHint>,
+) -> Result<OriginalsHint> {
+    if let Some(reach) = known {
+        return Ok(reach);
+    }
+    let setup = view.setup_in(source)?;
+    let is_unknown = setup.tools.is_none() && setup.system.is_none();
+    let has_tool = setup.tools.is_some_and(|tools| tools.get().contains(&format!("\"{READ}\"")));
+    Ok(if is_unknown || has_tool { OriginalsHint::Tools } else { OriginalsHint::Kept })
+}
+
+/// The prefix was broken anyway, and the view came out below the low mark: the newest edits of the ladder before this round
+/// are taken back, as long as the view stays under the high mark. What a person did by hand stays.
+fn give_back<T: Target>(to: &mut T, budget: &Budget, since: Seq) -> Result<Vec<Seq>> {
+    let mut back = Vec::new();
+    if budget.policy.preset != Preset::Komado {
+        return Ok(back);
+    }
+    let earlier: Vec<Seq> =
+        to.parts().0.edits().rev().filter(|edit| *edit <= since).take(MOST_BACK).collect();
+    for edit in earlier {
+        let (view, source, _) = to.parts();
+        let marks = budget.marks(budget.will_manage(view, source)?.fixed);
+        let rule = match source.record(edit)?.entry {
+            Entry::Edit(edit) => BudgetRule::named(&edit.cause.rule),
+            _ => None,
+        };
+        if view.tokens() >= marks.low || rule.is_none_or(|rule| rule == BudgetRule::ByHand) {
+            break;
+        }
+        if to.take_back(edit, marks.high)? {
+            back.push(edit);
+        }
+    }
+    Ok(back)
 }
 
 /// Whatever budget was brought: a spawned thread works in its share, beside what it sees of the threads above. Gives the
@@ -140,7 +203,8 @@ fn take<T: Target>(
     ladder: &mut Ladder<'_>,
 ) -> Result<()> {
     let rung = step.rung();
-    let verdict = BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(to.parts().0) };
+    let (view, source, _) = to.parts();
+    let verdict = BudgetVerdict { rule: fitted.verdict.rule, ..ladder.budget.will_manage(view, source)? };
     let model = ladder.by.name().to_owned();
     let asks = rung == Rung::Condense && ladder.by.reads() == SummaryInput::Request;
     // The journal says that a model is about to be asked.
@@ -202,6 +266,14 @@ impl Target for Thread<'_> {
             _ => Err(self.no_moment(seq)),
         }
     }
+
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool> {
+        let fits = self.stage().take_back(edit, most)?;
+        if fits {
+            self.revert(edit)?;
+        }
+        Ok(fits)
+    }
 }
 
 /// How a summary ends that could not be had.
@@ -230,7 +302,8 @@ fn in_vain_lately<S: EntrySource<Error = komado_store::Error> + ?Sized>(
             && matches!(source.record(seq)?.entry, Entry::Lost(reply) if reply.finish == DECLINED)
         {
             let said = |sums: [u64; 4]| sums.iter().sum::<u64>();
-            return Ok(said(source.head(last)?.sums) - said(head.sums) < budget.min_gain() / 4);
+            let marks = budget.marks(view.weight().setup + view.weight().above);
+            return Ok(said(source.head(last)?.sums) - said(head.sums) < marks.min_gain / 4);
         }
         if head.kind.is_edit() {
             break;
@@ -257,12 +330,30 @@ impl<'a> Target for Staged<'a> {
         (edit.cause.before, edit.cause.after) = (before, self.view().tokens());
         check_gain(&edit).map(|()| (seq, edit))
     }
+
+    fn take_back(&mut self, edit: Seq, most: u64) -> Result<bool> {
+        let (before, tokens) = (self.mark(), self.view().tokens());
+        match self.append(Entry::Revert { target: edit }) {
+            Err(Error::Refused(_)) => return Ok(false),
+            reverted => drop(reverted?),
+        }
+        let fits = (tokens + 1..=most).contains(&self.view().tokens());
+        if !fits {
+            self.back_to(before);
+        }
+        Ok(fits)
+    }
 }
 
 impl Thread<'_> {
     /// Says, before doing anything, whether something will be done before the next request.
-    pub fn will_manage(&self, budget: &Budget) -> BudgetVerdict {
-        budget.will_manage(self.view())
+    pub fn will_manage(&self, budget: &Budget) -> Result<BudgetVerdict> {
+        Ok(budget.will_manage(self.view(), self.source())?)
+    }
+
+    /// True when [`Thread::fit`] would do nothing, as far as that can be seen without reading anything.
+    pub(crate) fn has_room(&self, budget: &Budget) -> bool {
+        self.view().share().is_none() && budget.in_view(self.view()).has_room(self.view())
     }
 
     /// Makes the view fit, and journals each edit. Nothing happens while there is room.
@@ -285,8 +376,8 @@ impl Thread<'_> {
     /// Condenses now, whether or not there is room: everything but what the policy keeps. Nothing is done when that is
     /// too little.
     pub fn condense_now(&mut self, ladder: &mut Ladder<'_>) -> Result<FitResult> {
-        let mut fitted = FitResult::begun(self.view(), &ladder.budget);
-        fitted.verdict.rule = BudgetRule::ByHand;
+        let verdict = self.will_manage(&ladder.budget)?;
+        let mut fitted = FitResult::begun(BudgetVerdict { rule: BudgetRule::ByHand, ..verdict });
         match ladder::condense_now(self.view(), self.source(), &ladder.budget, self.meter())? {
             Some(step) => take(self, step, &mut fitted, ladder)?,
             None => fitted.declined.push(TOO_LITTLE.to_owned()),
@@ -318,7 +409,7 @@ impl Staged<'_> {
                 Err(Error::Refused(_)) => break,
                 reverted => drop(reverted?),
             }
-            if budget.will_manage(self.view()).will_manage {
+            if budget.will_manage(self.view(), self.source())?.will_manage {
                 self.back_to(before);
                 break;
             }
@@ -329,9 +420,9 @@ impl Staged<'_> {
 }
 
 impl FitResult {
-    fn begun(view: &View, budget: &Budget) -> Self {
-        let verdict = budget.will_manage(view);
-        Self { verdict, done: Vec::new(), declined: Vec::new(), share: None, after: verdict.tokens }
+    fn begun(verdict: BudgetVerdict) -> Self {
+        let (done, returned, declined) = (Vec::new(), Vec::new(), Vec::new());
+        Self { verdict, done, returned, declined, share: None, after: verdict.tokens }
     }
 
     fn ended(mut self, view: &View) -> Self {
@@ -365,7 +456,8 @@ fn write<S: EntrySource<Error = komado_store::Error> + ?Sized>(
         }
         LadderStep::Condense { hide, limit } => {
             // How many messages are worth it was the ladder's to say.
-            let settings = ladder.settings.clone().by_hand();
+            let reach = Some(reach_of(view, source, ladder.settings.reach)?);
+            let settings = CondenseSettings { reach, ..ladder.settings.clone().by_hand() };
             let composed = condense::compose(source, view, &hide, &settings, ladder.by, meter, limit)?;
             match composed {
                 Err(why) => return Ok(Err(why)),

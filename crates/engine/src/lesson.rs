@@ -3,12 +3,22 @@
 //! Kept under the base URL and the model, because the same name means another window on another server. The factor
 //! turns our tokens into the provider's; it is learned from what providers report, never assumed. The window is learned
 //! from what a provider said when a request was too large, or from what it silently left out.
+//!
+//! A lesson is first that of the session whose request taught it. All sessions share a limit that a server named in tokens,
+//! a window below which two sessions were refused, and a factor that several answers to two sessions show. No window is
+//! learned below the largest request that was answered, nor below a tenth of the one that is declared.
 
 use crate::error::Result;
 use komado_core::journal::Usage;
+use komado_core::{Address, Seq, SessionId, ThreadId};
 use komado_store::Lessons;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use window::{ModelWindow, WindowSource};
 
 /// Below so many tokens the words around a request weigh more than the request.
 const FEWEST: u64 = 400;
@@ -16,23 +26,37 @@ const FEWEST: u64 = 400;
 const WEIGHT: f64 = 0.3;
 /// So many answers are all counted; of those after them only what is new.
 const YOUNG: u64 = 8;
+/// So many answers, to two sessions or more, make a factor that of all sessions.
+const AGREED: u64 = 4;
 /// What no counter is off by.
 const FACTORS: std::ops::RangeInclusive<f64> = 0.2..=10.0;
+/// Sessions whose own lessons are kept, the newest.
+const SESSIONS: usize = 16;
+/// A window is at least this part of the declared one.
+const LEAST_PART: u64 = 10;
+/// Tokens that a server with a cache may read again beside what is new: the last words before it, rounded to a block.
+const READ_AGAIN: f64 = 256.0;
 
 /// What is known about a model at a place.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedModel {
-    /// The most tokens it takes, as it said itself.
+    /// The most tokens it takes, for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// What showed that window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<WindowEvidence>,
+    /// The request that taught it: `SESSION@SEQ`, or `SESSION/THREAD@SEQ`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// What its server said of the window when that was learned: once that changes, the lesson is old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probed: Option<u64>,
-    /// Its tokens for one of ours.
+    /// Its tokens for one of ours, for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// Answers the factor was learned from, as far as they taught something.
+    /// Answers that taught how it counts.
     #[serde(default)]
     pub samples: u64,
     /// The largest request it has answered, in its own tokens.
@@ -44,9 +68,67 @@ pub struct LearnedModel {
     /// What it read the last time that something was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<u64>,
-    /// A limit it named once although it had answered more: believed when it says so again.
+    /// What single sessions learned, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionLearned>,
+}
+
+/// What the requests of one session taught about a model.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionLearned {
+    /// The session.
+    pub session: String,
+    /// The window as this session met it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<u64>,
+    pub window: Option<u64>,
+    /// What showed that window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<WindowEvidence>,
+    /// The request that taught it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The model's tokens for one of ours, in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// Answers that taught the factor.
+    #[serde(default)]
+    pub samples: u64,
+}
+
+/// What showed how large a window is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub enum WindowEvidence {
+    /// A refusal that named it in tokens.
+    Named,
+    /// A refusal without a number: what was refused is too much.
+    Refused,
+    /// Answers that left out what was over it.
+    Truncated,
+}
+
+/// The request that teaches something.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LessonRequest {
+    /// Its session.
+    pub session: String,
+    /// Its place.
+    pub at: String,
+    /// What the server says of the window now, where it was asked.
+    pub probed: Option<u64>,
+    /// The window as it is listed, probed or given.
+    pub declared: Option<u64>,
+}
+
+impl LessonRequest {
+    /// The place of a request: of a session alone where no entry announces it.
+    pub fn place(session: &SessionId, entry: Option<(&ThreadId, Seq)>) -> String {
+        let (thread, seq) = entry.unzip();
+        let thread = thread.filter(|thread| !thread.is_root()).cloned();
+        Address { session: session.clone(), thread, seq }.to_string()
+    }
 }
 
 /// A request, as far as we can tell how large it was.
@@ -57,12 +139,14 @@ pub struct RequestSize {
     /// Those among them that a provider may count otherwise, or not at all: thoughts, pictures, what only one dialect
     /// knows.
     pub uncertain: u64,
+    /// Tokens behind what the server answered last in this thread, where the request extends that.
+    pub fresh: Option<u64>,
 }
 
 impl RequestSize {
     /// A request of words alone.
     pub const fn certain(tokens: u64) -> Self {
-        Self { tokens, uncertain: 0 }
+        Self { tokens, uncertain: 0, fresh: None }
     }
 
     /// Tokens that any provider counts.
@@ -73,6 +157,14 @@ impl RequestSize {
     /// True when it says something about how a provider counts.
     const fn tells(self) -> bool {
         self.tokens >= FEWEST && self.uncertain * 20 <= self.tokens
+    }
+
+    /// True when about as much was read as is new to a server with a cache: it may report only that.
+    fn is_tail(self, reported: u64, factor: f64) -> bool {
+        self.fresh.is_some_and(|fresh| {
+            let (fresh, reported) = (fresh as f64, reported as f64);
+            reported * 2.0 >= fresh && reported <= fresh * 1.25 * factor.max(1.0) + READ_AGAIN
+        })
     }
 }
 
@@ -90,7 +182,7 @@ pub struct SizeRefusal {
 /// What an answer's usage says about a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsageVerdict {
-    /// All of it was read.
+    /// All of it was read, or what was not new was read before.
     Whole,
     /// Far less was read than was sent: the server left something out and did not say so.
     Truncated {
@@ -102,55 +194,161 @@ pub enum UsageVerdict {
 }
 
 impl LearnedModel {
-    /// The provider's tokens for one of ours.
-    pub fn factor(&self) -> f64 {
-        self.factor.unwrap_or(1.0)
-    }
-
-    /// A window of the provider's tokens in tokens of ours.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    pub fn ours(&self, tokens: u64) -> u64 {
-        (tokens as f64 / self.factor()).floor() as u64
-    }
-
-    /// Tokens of ours in the provider's.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    pub fn theirs(&self, tokens: u64) -> u64 {
-        (tokens as f64 * self.factor()).ceil() as u64
-    }
-
     /// Learns from an answer to a request. A conversation that turns to another language is counted by the newest
     /// answer at once if that is the larger, and slowly if it is the smaller.
-    pub fn hear(&mut self, size: RequestSize, usage: &Usage, probed: Option<u64>) -> UsageVerdict {
+    pub fn hear(&mut self, from: &LessonRequest, size: RequestSize, usage: &Usage) -> UsageVerdict {
         let reported = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens;
-        if reported == 0 || size.least() < FEWEST {
+        if reported == 0 {
             return UsageVerdict::Whole;
         }
+        self.meet(from.probed);
+        let is_tail = size.is_tail(reported, self.factor_in(&from.session).unwrap_or(1.0));
         let expected = (size.least() as f64 * self.usual.unwrap_or(1.0).min(1.0)) as u64;
-        if reported * 2 < expected {
-            self.was_cut(reported, probed);
+        if size.least() >= FEWEST && reported * 2 < expected {
+            if is_tail {
+                return UsageVerdict::Whole;
+            }
+            self.was_cut(from, size, reported);
             return UsageVerdict::Truncated { reported, expected };
         }
-        self.cut = None;
-        self.doubt = self.doubt.filter(|doubt| reported <= *doubt);
-        // What was answered was not too much, whatever was said before.
-        self.window = self.window.map(|window| window.max(reported));
-        if size.tells() {
-            let ratio = (reported as f64 / size.tokens as f64).clamp(*FACTORS.start(), *FACTORS.end());
-            let mean = self.factor.map_or(ratio, |factor| factor * (1.0 - WEIGHT) + ratio * WEIGHT);
-            self.factor = Some(mean.max(ratio));
+        if size.tells() && !(is_tail && reported * 5 < size.tokens * 4) {
+            let ratio = ratio(reported, size);
+            let own = self.session_mut(&from.session);
+            let mean = own.factor.map_or(ratio, |factor| factor * (1.0 - WEIGHT) + ratio * WEIGHT);
+            own.factor = Some(mean.max(ratio));
+            own.samples += 1;
             self.samples += 1;
             if reported > self.most {
                 self.usual = Some(ratio);
             }
+            self.agree();
         }
-        self.most = self.most.max(reported);
+        if reported >= FEWEST {
+            self.was_accepted(reported);
+        }
         UsageVerdict::Whole
     }
 
-    /// True when someone who knows `old` would do something else for knowing this: what is off by a hair is not worth a
-    /// write for each answer.
-    pub fn is_news_to(&self, old: &Self) -> bool {
+    /// Learns from a refusal of a request.
+    pub fn refused(&mut self, from: &LessonRequest, size: RequestSize, refusal: SizeRefusal) {
+        self.meet(from.probed);
+        match refusal.limit.filter(|limit| *limit > 0) {
+            // What it has answered is no more than it takes, whatever one server behind a name says.
+            Some(limit) if limit >= self.most && !from.is_too_small(limit) => {
+                self.window = Some(limit);
+                (self.evidence, self.request) = (Some(WindowEvidence::Named), Some(from.at.clone()));
+                self.sessions.iter_mut().for_each(SessionLearned::forget_window);
+            }
+            Some(_) => {}
+            // It did not say how much it takes; certainly less than this.
+            None if size.tells() && !refusal.is_vague => {
+                let factor = self.factor_in(&from.session).unwrap_or(1.0);
+                self.claim(from, (size.tokens as f64 * factor).ceil() as u64, WindowEvidence::Refused);
+            }
+            None => {}
+        }
+        if let Some(actual) = refusal.actual.filter(|_| size.tells()) {
+            let ratio = ratio(actual, size);
+            let own = self.session_mut(&from.session);
+            own.factor = Some(own.factor.map_or(ratio, |factor| factor.max(ratio)));
+        }
+    }
+
+    /// A server that says something else of its window than before was started anew: what it took before says nothing.
+    fn meet(&mut self, probed: Option<u64>) {
+        if probed.is_none() || probed == self.probed {
+            return;
+        }
+        if self.probed.is_some() {
+            (self.most, self.usual, self.cut) = (0, None, None);
+            self.sessions.iter_mut().for_each(SessionLearned::forget_window);
+        }
+        if self.window != probed {
+            (self.window, self.evidence, self.request) = (None, None, None);
+        }
+        self.probed = probed;
+    }
+
+    /// What was answered was not too much, whatever was said before.
+    fn was_accepted(&mut self, reported: u64) {
+        self.cut = None;
+        self.most = self.most.max(reported);
+        let windows = self.sessions.iter_mut().map(|own| &mut own.window).chain([&mut self.window]);
+        windows.flatten().for_each(|window| *window = reported.max(*window));
+    }
+
+    /// A server that leaves things out reads as much as ever, and no more: the window is learned when it did so twice,
+    /// where what is new was less than that. One that reports other figures each time counts only what it had not cached.
+    fn was_cut(&mut self, from: &LessonRequest, size: RequestSize, reported: u64) {
+        let near = |other: u64| reported.abs_diff(other) * 10 <= other;
+        let is_full = self.most > 0 && reported * 10 >= self.most * 9;
+        if size.fresh.is_some() && is_full && self.cut.is_some_and(near) {
+            self.claim(from, reported, WindowEvidence::Truncated);
+        }
+        self.cut = Some(reported);
+    }
+
+    /// A window that no server named: it holds for the session, and for all once another session met one as small.
+    fn claim(&mut self, from: &LessonRequest, tokens: u64, evidence: WindowEvidence) {
+        let tokens = tokens.max(self.most);
+        if from.is_too_small(tokens) {
+            return;
+        }
+        let own = self.session_mut(&from.session);
+        if own.window.is_some_and(|window| window <= tokens) {
+            return;
+        }
+        (own.window, own.evidence, own.request) = (Some(tokens), Some(evidence), Some(from.at.clone()));
+        // Where two sessions were refused at A and at B, both would have been at the larger of the two.
+        let mut claims: Vec<&SessionLearned> = self.sessions.iter().collect();
+        claims.sort_by_key(|own| own.window.unwrap_or(u64::MAX));
+        if let [_, second, ..] = claims[..]
+            && let Some(tokens) = second.window
+            && self.window.is_none_or(|window| tokens < window)
+        {
+            let (evidence, request) = (second.evidence, second.request.clone());
+            (self.window, self.evidence, self.request) = (Some(tokens), evidence, request);
+        }
+    }
+
+    /// The factor of all sessions, once two of them show one.
+    fn agree(&mut self) {
+        let heard = || self.sessions.iter().filter(|own| own.samples > 0);
+        let samples: u64 = heard().map(|own| own.samples).sum();
+        if heard().count() < 2 || samples < AGREED {
+            return;
+        }
+        let weight = |own: &SessionLearned| own.samples.min(YOUNG) as f64;
+        let sum: f64 = heard().filter_map(|own| Some(own.factor? * weight(own))).sum();
+        self.factor = Some(sum / heard().map(weight).sum::<f64>());
+    }
+
+    /// What a session learned, as the newest of all.
+    fn session_mut(&mut self, session: &str) -> &mut SessionLearned {
+        let own = match self.sessions.iter().position(|own| own.session == session) {
+            Some(at) => self.sessions.remove(at),
+            None => SessionLearned { session: session.to_owned(), ..SessionLearned::default() },
+        };
+        if self.sessions.len() >= SESSIONS {
+            self.sessions.remove(0);
+        }
+        let at = self.sessions.len();
+        self.sessions.push(own);
+        &mut self.sessions[at]
+    }
+
+    fn session(&self, session: &str) -> Option<&SessionLearned> {
+        self.sessions.iter().find(|own| own.session == session)
+    }
+
+    /// The factor as a session applies it: its own, else that of all.
+    fn factor_in(&self, session: &str) -> Option<f64> {
+        self.session(session).and_then(|own| own.factor).or(self.factor)
+    }
+
+    /// True when a session that knows `old` would do something else for knowing this: what is off by a hair is not worth
+    /// a write for each answer.
+    pub fn is_news_to(&self, old: &Self, session: &str) -> bool {
         let moved = |new: Option<f64>, old: Option<f64>| match (new, old) {
             (Some(new), Some(old)) => (new / old - 1.0).abs() > 0.01,
             (new, old) => new.is_some() != old.is_some(),
@@ -160,47 +358,111 @@ impl LearnedModel {
             (Some(new), Some(old)) => grown(new, old),
             (new, old) => new.is_some() != old.is_some(),
         };
-        let is_young = self.samples != old.samples && old.samples < YOUNG;
-        let named = (self.window, self.probed, self.doubt) != (old.window, old.probed, old.doubt);
-        named || cut || is_young || grown(self.most, old.most) || moved(self.factor, old.factor)
+        let own = |learned: &Self| learned.session(session).and_then(|own| own.window);
+        let named = (self.window, self.probed, own(self)) != (old.window, old.probed, own(old));
+        let is_young = self.factor.is_none() && self.samples != old.samples && old.samples < YOUNG;
+        let factors =
+            moved(self.factor, old.factor) || moved(self.factor_in(session), old.factor_in(session));
+        named || cut || is_young || factors || grown(self.most, old.most)
+    }
+}
+
+impl SessionLearned {
+    fn forget_window(&mut self) {
+        (self.window, self.evidence, self.request) = (None, None, None);
+    }
+}
+
+impl LessonRequest {
+    /// True for a window far below the declared one: no error of ours explains it.
+    fn is_too_small(&self, tokens: u64) -> bool {
+        self.declared.is_some_and(|declared| tokens < declared / LEAST_PART)
+    }
+}
+
+/// The provider's tokens for one of ours.
+fn ratio(theirs: u64, size: RequestSize) -> f64 {
+    (theirs as f64 / size.tokens as f64).clamp(*FACTORS.start(), *FACTORS.end())
+}
+
+/// What was learned about a model, as one session applies it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AppliedLesson {
+    /// All that was learned.
+    pub learned: LearnedModel,
+    /// The session; empty for what holds for every one.
+    pub session: String,
+}
+
+/// A window that was learned.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LearnedWindow {
+    /// Tokens of the provider.
+    pub tokens: u64,
+    /// What showed it.
+    pub evidence: Option<WindowEvidence>,
+    /// The request that taught it: `SESSION@SEQ`, or `SESSION/THREAD@SEQ`.
+    pub request: Option<String>,
+    /// True when it holds for every session of the model.
+    pub is_shared: bool,
+}
+
+impl AppliedLesson {
+    /// A lesson as a session that taught nothing applies it.
+    pub const fn for_all(learned: LearnedModel) -> Self {
+        Self { learned, session: String::new() }
     }
 
-    /// A server that leaves things out reads as much as ever, and no more: the window is learned when it did so twice.
-    /// Less than that means that it counts only what is new to it.
-    fn was_cut(&mut self, reported: u64, probed: Option<u64>) {
-        let near = |other: u64| reported.abs_diff(other) * 10 <= other;
-        if self.cut.is_some_and(near) && self.most > 0 && reported * 10 >= self.most * 9 {
-            let most = self.most.max(reported);
-            self.window = Some(self.window.map_or(most, |window| window.min(most)));
-            self.probed = probed;
-        }
-        self.cut = Some(reported);
+    /// What is known, as `session` applies it.
+    pub fn known(lessons: &(impl Lessons + ?Sized), about: &str, session: &SessionId) -> Result<Self> {
+        Ok(Self { learned: known(lessons, about)?, session: session.to_string() })
     }
 
-    /// A limit below what it has answered is a slip of one server behind a name, or a server that was started anew: only
-    /// who says it twice, and answers no more in between, means it.
-    fn was_named(&mut self, limit: u64, probed: Option<u64>) {
-        if limit < self.most && self.doubt != Some(limit) {
-            self.doubt = Some(limit);
-            return;
-        }
-        (self.window, self.probed, self.doubt) = (Some(limit), probed, None);
-        self.most = self.most.min(limit);
+    /// The provider's tokens for one of ours.
+    pub fn factor(&self) -> f64 {
+        self.learned.factor_in(&self.session).unwrap_or(1.0)
     }
 
-    /// Learns from a refusal of a request.
-    pub fn refused(&mut self, size: RequestSize, refusal: SizeRefusal, probed: Option<u64>) {
-        if let Some(limit) = refusal.limit.filter(|limit| *limit > 0) {
-            self.was_named(limit, probed);
-        } else if size.tells() && !refusal.is_vague {
-            // It did not say how much it takes; certainly less than this, and no less than what it has answered.
-            let refused = self.theirs(size.tokens).max(self.most);
-            self.window = Some(self.window.map_or(refused, |window| window.min(refused)));
-            self.probed = probed;
-        }
-        if let Some(actual) = refusal.actual.filter(|_| size.tells()) {
-            let ratio = (actual as f64 / size.tokens as f64).clamp(*FACTORS.start(), *FACTORS.end());
-            self.factor = Some(self.factor.map_or(ratio, |factor| factor.max(ratio)));
+    /// A window of the provider's tokens in tokens of ours.
+    pub fn ours(&self, tokens: u64) -> u64 {
+        (tokens as f64 / self.factor()).floor() as u64
+    }
+
+    /// Tokens of ours in the provider's.
+    pub fn theirs(&self, tokens: u64) -> u64 {
+        (tokens as f64 * self.factor()).ceil() as u64
+    }
+
+    /// The most tokens that the model takes, as far as that was learned.
+    pub fn window(&self) -> Option<u64> {
+        let own = self.learned.session(&self.session).and_then(|own| own.window);
+        own.into_iter().chain(self.learned.window).min()
+    }
+
+    /// That window, and where it was learned.
+    pub fn learned_window(&self) -> Option<LearnedWindow> {
+        let LearnedModel { window, evidence, request, .. } = &self.learned;
+        let tokens = self.window()?;
+        let own = self.learned.session(&self.session).filter(|own| own.window == Some(tokens));
+        let (evidence, request, is_shared) = match own.filter(|_| *window != Some(tokens)) {
+            Some(own) => (own.evidence, own.request.clone(), false),
+            None => (*evidence, request.clone(), true),
+        };
+        Some(LearnedWindow { tokens, evidence, request, is_shared })
+    }
+}
+
+impl LearnedWindow {
+    /// How it is known, in words.
+    pub const fn why(&self) -> &'static str {
+        match (self.evidence, self.is_shared) {
+            (Some(WindowEvidence::Named), _) => "named by the server",
+            (Some(WindowEvidence::Refused), true) => "refused in two sessions",
+            (Some(WindowEvidence::Truncated), true) => "cut short in two sessions",
+            (Some(WindowEvidence::Refused), false) => "refused in this session alone",
+            (Some(WindowEvidence::Truncated), false) => "cut short in this session alone",
+            (None, _) => "learned before requests were noted",
         }
     }
 }
@@ -220,295 +482,24 @@ fn parsed(text: Option<&str>) -> LearnedModel {
 }
 
 /// Changes what is known, in one step; gives what `learn` gave, and what is known then. It is asked twice where there is
-/// something to keep: what would change nothing is not written, and no caller waits for it.
+/// something to keep: what would change nothing for `session` is not written, and no caller waits for it.
 pub fn learn<T>(
     lessons: &(impl Lessons + ?Sized),
     about: &str,
+    session: &str,
     mut learn: impl FnMut(&mut LearnedModel) -> T,
 ) -> Result<(T, LearnedModel)> {
     let before = known(lessons, about)?;
-    let mut now = before;
+    let mut now = before.clone();
     let mut learned = learn(&mut now);
-    if !now.is_news_to(&before) {
+    if !now.is_news_to(&before, session) {
         return Ok((learned, now));
     }
     lessons.learn(about, &mut |old| {
         let before = parsed(old);
-        now = before;
+        now = before.clone();
         learned = learn(&mut now);
-        now.is_news_to(&before).then(|| serde_json::to_string(&now).ok()).flatten()
+        now.is_news_to(&before, session).then(|| serde_json::to_string(&now).ok()).flatten()
     })?;
     Ok((learned, now))
-}
-
-// How large is the window?
-//
-// Four may know: the table of models, the server itself when asked, what a refusal taught, and the user. Each is
-// trusted over those before it. Nothing is guessed: when no source knows, the window is unknown, and that is an error where a
-// session opens.
-
-/// Who said how large a window is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WindowSource {
-    /// The user.
-    Given,
-    /// The provider, when a request was too large.
-    Learned,
-    /// The server, when asked.
-    Probed,
-    /// The table of models.
-    Listed,
-}
-
-komado_core::names! {
-    /// The word for it.
-    WindowSource { Given = "given", Learned = "learned", Probed = "probed", Listed = "listed" }
-}
-
-impl fmt::Display for WindowSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Given => "as you said",
-            Self::Learned => "learned from a refusal",
-            Self::Probed => "as its server says",
-            Self::Listed => "from the table of models",
-        })
-    }
-}
-
-/// A window, in the provider's tokens.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ModelWindow {
-    /// Tokens of request and answer together.
-    pub tokens: u64,
-    /// Who said so.
-    pub told: WindowSource,
-}
-
-impl ModelWindow {
-    /// The window by all that is known; `None` when it is not known.
-    pub fn known(
-        given: Option<u64>,
-        lesson: &LearnedModel,
-        probed: Option<u64>,
-        listed: Option<u64>,
-    ) -> Option<Self> {
-        let told = |told| move |tokens| Self { tokens, told };
-        // A server that now says something else than when the lesson was learned was started anew.
-        let is_old = probed.is_some() && ![lesson.probed, lesson.window].contains(&probed);
-        let learned = lesson.window.filter(|_| !is_old);
-        given
-            .map(told(WindowSource::Given))
-            .or(learned.map(told(WindowSource::Learned)))
-            .or(probed.map(told(WindowSource::Probed)))
-            .or(listed.map(told(WindowSource::Listed)))
-            .filter(|window| window.tokens > 0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use komado_store::MemoryStore;
-
-    fn usage(input: u64) -> Usage {
-        Usage { input_tokens: input, ..Usage::default() }
-    }
-
-    fn hear(lesson: &mut LearnedModel, tokens: u64, reported: u64) -> UsageVerdict {
-        lesson.hear(RequestSize::certain(tokens), &usage(reported), None)
-    }
-
-    #[test]
-    fn the_factor_follows_what_is_reported_up_at_once_and_down_slowly() {
-        let mut lesson = LearnedModel::default();
-        assert_eq!(hear(&mut lesson, 1_000, 1_100), UsageVerdict::Whole);
-        assert!((lesson.factor() - 1.1).abs() < 1e-9);
-        hear(&mut lesson, 1_000, 1_500);
-        assert!((lesson.factor() - 1.5).abs() < 1e-9, "the larger, at once");
-        hear(&mut lesson, 1_000, 1_000);
-        assert!((lesson.factor() - 1.35).abs() < 1e-9, "the smaller, slowly");
-        assert_eq!((lesson.ours(1_350), lesson.theirs(1_000), lesson.samples), (1_000, 1_350, 3));
-        (0..20).for_each(|_| assert_eq!(hear(&mut lesson, 1_000, 1_000), UsageVerdict::Whole));
-        assert!(lesson.factor() < 1.01, "one odd request is forgotten");
-        hear(&mut lesson, 300, 900);
-        assert_eq!(lesson.samples, 23, "a short request says little");
-    }
-
-    #[test]
-    fn what_was_read_from_a_cache_was_read() {
-        let mut lesson = LearnedModel::default();
-        let cached =
-            Usage { input_tokens: 10, cache_creation_tokens: 90, cache_read_tokens: 900, output_tokens: 5 };
-        assert_eq!(lesson.hear(RequestSize::certain(1_000), &cached, None), UsageVerdict::Whole);
-        assert!((lesson.factor() - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn thoughts_that_are_not_sent_back_are_no_truncation() {
-        let mut lesson = LearnedModel::default();
-        for _ in 0..5 {
-            let size = RequestSize { tokens: 9_000, uncertain: 8_000 };
-            assert_eq!(lesson.hear(size, &usage(1_020), None), UsageVerdict::Whole);
-        }
-        assert_eq!((lesson.window, lesson.factor, lesson.most), (None, None, 1_020));
-    }
-
-    #[test]
-    fn a_silent_truncation_is_seen_and_teaches_the_window_when_it_happens_again() {
-        let mut lesson = LearnedModel::default();
-        hear(&mut lesson, 1_900, 2_000);
-        assert_eq!(
-            hear(&mut lesson, 9_000, 2_040),
-            UsageVerdict::Truncated { reported: 2_040, expected: 9_000 }
-        );
-        assert_eq!((lesson.window, lesson.samples), (None, 1));
-        hear(&mut lesson, 9_100, 2_038);
-        assert_eq!(lesson.window, Some(2_038));
-        // A server that counts only what it had not cached left nothing out.
-        let mut lesson = LearnedModel { most: 8_000, ..LearnedModel::default() };
-        hear(&mut lesson, 9_000, 40);
-        hear(&mut lesson, 9_000, 41);
-        assert_eq!(lesson.window, None);
-        // One that was never asked before has no usual.
-        let mut lesson = LearnedModel::default();
-        hear(&mut lesson, 9_000, 420);
-        hear(&mut lesson, 9_000, 430);
-        assert_eq!(lesson.window, None);
-    }
-
-    #[test]
-    fn a_truncation_that_sets_in_slowly_is_seen_all_the_same() {
-        let (mut lesson, mut seen) = (LearnedModel::default(), None);
-        for estimated in (300..9_000).step_by(180) {
-            if let UsageVerdict::Truncated { expected, .. } =
-                hear(&mut lesson, estimated, estimated.min(2_040))
-            {
-                seen = seen.or(Some(expected));
-            }
-        }
-        assert!(seen.is_some_and(|expected| expected < 4_500), "{seen:?}");
-        assert_eq!(lesson.window, Some(2_040));
-    }
-
-    #[test]
-    fn a_refusal_teaches_and_a_larger_answer_corrects_it() {
-        let mut lesson = LearnedModel::default();
-        let size = RequestSize::certain(5_000);
-        let named = SizeRefusal { limit: Some(4_096), actual: Some(6_000), is_vague: false };
-        lesson.refused(size, named, Some(4_096));
-        assert_eq!((lesson.window, lesson.probed), (Some(4_096), Some(4_096)));
-        assert!((lesson.factor() - 1.2).abs() < 1e-9);
-        lesson.refused(size, SizeRefusal::default(), None);
-        assert_eq!(lesson.window, Some(4_096), "a limit that was named is better than none");
-        hear(&mut lesson, 5_000, 6_100);
-        assert_eq!(lesson.window, Some(6_100));
-        let mut unnamed = LearnedModel::default();
-        unnamed.refused(size, SizeRefusal { is_vague: true, ..SizeRefusal::default() }, None);
-        assert_eq!(unnamed.window, None, "bytes are not tokens");
-        unnamed.refused(size, SizeRefusal::default(), None);
-        assert_eq!(unnamed.window, Some(5_000));
-        let mut proven = LearnedModel { most: 7_000, ..LearnedModel::default() };
-        proven.refused(size, SizeRefusal::default(), None);
-        assert_eq!(proven.window, Some(7_000), "it has answered more than that");
-    }
-
-    /// Counts what is written.
-    #[derive(Default)]
-    struct Counted(MemoryStore, std::sync::atomic::AtomicU32);
-
-    impl Lessons for Counted {
-        fn lesson(&self, about: &str) -> komado_store::Result<Option<String>> {
-            self.0.lesson(about)
-        }
-
-        fn put_lesson(&self, about: &str, old: Option<&str>, new: &str) -> komado_store::Result<bool> {
-            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            self.0.put_lesson(about, old, new)
-        }
-
-        fn lessons(&self) -> komado_store::Result<Vec<(String, String)>> {
-            self.0.lessons()
-        }
-
-        fn forget(&self, about: &str) -> komado_store::Result<bool> {
-            self.0.forget(about)
-        }
-    }
-
-    #[test]
-    fn what_teaches_nothing_new_is_not_written() {
-        let store = Counted::default();
-        let say = |tokens, reported| {
-            learn(&store, "m", |lesson| lesson.hear(RequestSize::certain(tokens), &usage(reported), None))
-                .unwrap();
-            store.1.load(std::sync::atomic::Ordering::Relaxed)
-        };
-        let first = (0..50).fold(0, |_, n| say(10_000 + n, 11_000 + n));
-        assert_eq!(u64::from(first), YOUNG, "the first few, and then none");
-        assert_eq!(say(10_000, 11_050), first, "a hair more");
-        assert_eq!(say(10_000, 12_500), first + 1, "another factor");
-        assert_eq!(say(50_000, 62_500), first + 2, "far more was answered");
-        assert_eq!(say(50_000, 9_000), first + 3, "something was left out");
-    }
-
-    #[test]
-    fn a_limit_below_what_was_answered_is_believed_when_it_is_said_again() {
-        let named = SizeRefusal { limit: Some(2_000), ..SizeRefusal::default() };
-        let size = RequestSize::certain(9_000);
-        let mut lesson = LearnedModel::default();
-        hear(&mut lesson, 9_000, 9_063);
-        lesson.refused(size, named, None);
-        assert_eq!((lesson.window, lesson.doubt, lesson.most), (None, Some(2_000), 9_063));
-        // The smaller request that follows says nothing about it; a large one that is answered does.
-        hear(&mut lesson, 1_500, 1_510);
-        assert_eq!(lesson.doubt, Some(2_000));
-        hear(&mut lesson, 9_000, 9_063);
-        assert_eq!(lesson.doubt, None);
-        lesson.refused(size, named, None);
-        assert_eq!(lesson.window, None, "what was answered since takes the first one back");
-        lesson.refused(size, named, Some(2_048));
-        assert_eq!((lesson.window, lesson.doubt, lesson.most), (Some(2_000), None, 2_000));
-        assert_eq!(lesson.probed, Some(2_048));
-    }
-
-    #[test]
-    fn lessons_are_kept_by_place_and_model() {
-        let store = MemoryStore::default();
-        let here = about("http://h:1/v1", "m");
-        assert_eq!(known(&store, &here).unwrap(), LearnedModel::default());
-        let named = SizeRefusal { limit: Some(9), ..SizeRefusal::default() };
-        learn(&store, &here, |lesson| lesson.refused(RequestSize::certain(0), named, None)).unwrap();
-        assert_eq!(known(&store, &here).unwrap().window, Some(9));
-        assert_eq!(known(&store, &about("http://h:2/v1", "m")).unwrap().window, None);
-    }
-}
-
-#[cfg(test)]
-mod window_tests {
-    use super::*;
-
-    #[test]
-    fn who_knows_better_is_trusted_over_who_knows_less() {
-        let listed = Some(128_000);
-        let lesson = LearnedModel { window: Some(4_096), probed: Some(8_192), ..LearnedModel::default() };
-        let known = |given, lesson: &LearnedModel, probed, listed| {
-            ModelWindow::known(given, lesson, probed, listed).map(|window| (window.tokens, window.told))
-        };
-        let none = LearnedModel::default();
-        assert_eq!(known(None, &none, None, None), None);
-        assert_eq!(known(None, &none, None, listed), Some((128_000, WindowSource::Listed)));
-        assert_eq!(known(None, &none, Some(8_192), listed), Some((8_192, WindowSource::Probed)));
-        assert_eq!(known(None, &lesson, Some(8_192), listed), Some((4_096, WindowSource::Learned)));
-        assert_eq!(known(Some(2_048), &lesson, Some(8_192), listed), Some((2_048, WindowSource::Given)));
-    }
-
-    #[test]
-    fn a_lesson_from_before_the_server_was_started_anew_is_forgotten() {
-        let lesson = LearnedModel { window: Some(2_000), probed: Some(2_048), ..LearnedModel::default() };
-        let known = |probed| ModelWindow::known(None, &lesson, probed, None).unwrap();
-        assert_eq!(known(Some(2_048)).told, WindowSource::Learned);
-        assert_eq!(known(None).told, WindowSource::Learned);
-        assert_eq!(known(Some(8_192)), ModelWindow { tokens: 8_192, told: WindowSource::Probed });
-    }
 }

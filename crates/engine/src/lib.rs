@@ -21,6 +21,7 @@ pub mod error;
 pub mod exchange;
 pub mod export;
 pub mod fit;
+mod late;
 pub mod lesson;
 mod lineage;
 pub mod migrate;
@@ -33,6 +34,8 @@ pub mod recall;
 pub mod redact;
 #[cfg(feature = "client")]
 pub mod relay;
+#[cfg(feature = "client")]
+pub mod repeat;
 pub mod replay;
 pub mod report;
 pub mod share;

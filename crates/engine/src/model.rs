@@ -12,8 +12,9 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::exchange::ModelTarget;
 use crate::lesson;
-use crate::lesson::{LearnedModel, ModelWindow, WindowSource};
+use crate::lesson::{AppliedLesson, LearnedWindow, ModelWindow, WindowSource};
 use crate::thread::Thread;
+use komado_core::SessionId;
 use komado_core::budget::{Budget, Policy, RESERVE};
 use komado_core::clip::ClipLimits;
 use komado_core::notation::grouped;
@@ -57,6 +58,8 @@ pub struct ModelResolver<'a> {
     pub settings: &'a ModelSettings,
     /// Is told what a person should know although nothing is wrong.
     pub note: &'a dyn Fn(&str),
+    /// The session that is asked for: what it learned itself counts, too.
+    pub session: Option<&'a SessionId>,
 }
 
 /// A model that can be asked.
@@ -113,7 +116,7 @@ pub struct KnownModel {
 
 impl KnownModel {
     /// The window, with what was learned.
-    pub fn window(&self, lesson: &LearnedModel) -> Option<ModelWindow> {
+    pub fn window(&self, lesson: &AppliedLesson) -> Option<ModelWindow> {
         ModelWindow::known(self.given, lesson, self.asking.probed, self.listed)
     }
 
@@ -131,6 +134,22 @@ struct Target {
     server: Option<(ScriptedServer, u32)>,
 }
 
+impl<'a> ModelResolver<'a> {
+    /// The same, for `session`.
+    #[must_use]
+    pub const fn of<'s>(&self, session: &'s SessionId) -> ModelResolver<'s>
+    where
+        'a: 's,
+    {
+        ModelResolver {
+            engine: self.engine,
+            settings: self.settings,
+            note: self.note,
+            session: Some(session),
+        }
+    }
+}
+
 impl ModelResolver<'_> {
     /// The model that is asked in a session made with `own`, where `choice` does not choose another.
     pub fn resolve(&self, own: &MetaConfig, choice: &ModelChoice) -> Result<ResolvedModel> {
@@ -142,16 +161,19 @@ impl ModelResolver<'_> {
         asking.known_as = server.as_ref().map(|_| format!("{SCRIPTED}:"));
         asking.form = choice.form.unwrap_or(ResponseForm::Stream);
         let scripted = server.as_ref().map(|(_, window)| *window);
-        let known = self.known(asking, own, choice, scripted, &self.settings.registry()?);
+        let registry = self.settings.registry()?;
+        let known = self.known(asking, own, choice, scripted, &registry);
         let lesson = self.lesson(&known.asking)?;
         let window = known.window(&lesson);
         let KnownModel { mut asking, silent, .. } = known;
         let (model, provider) = (asking.model.clone(), asking.provider.name.clone());
         let Some(window) = window else {
-            return Err(ModelError::UnknownWindow { model, provider, silent }.into());
+            let is_own = is_of_own_machine(&asking.provider);
+            let near = if is_own { Vec::new() } else { registry.nearest(&provider, &model) };
+            return Err(ModelError::UnknownWindow { model, provider, silent, near }.into());
         };
         (asking.window, asking.is_given) = (window.tokens, window.told == WindowSource::Given);
-        let refused = lesson.window.filter(|learned| asking.is_given && *learned < window.tokens);
+        let refused = lesson.window().filter(|learned| asking.is_given && *learned < window.tokens);
         if let Some(learned) = refused {
             let (given, learned) = (grouped(window.tokens), grouped(learned));
             (self.note)(&format!(
@@ -180,8 +202,7 @@ impl ModelResolver<'_> {
         asking.history = settings.max_history;
         // A model on one's own machine has the window that its server was started with, whatever it is called.
         let listed = registry.get(&name, &asking.model).or_else(|| registry.find(&asking.model)).cloned();
-        let chooses = asking.provider.is_local || asking.provider.dialect == Dialect::Ollama;
-        let listed = listed.filter(|_| !chooses);
+        let listed = listed.filter(|_| !is_of_own_machine(&asking.provider));
         asking.output = listed.as_ref().and_then(|model| model.output);
         asking.max_tokens = longest_answer(&asking, listed.as_ref());
         let given = self.given(own, choice, &asking).map(u64::from);
@@ -191,7 +212,9 @@ impl ModelResolver<'_> {
             (None, Some(window)) => Some(u64::from(window)),
             (None, None) => probe(&asking, &mut silent),
         };
-        KnownModel { asking, given, listed: listed.as_ref().map(window_of), silent }
+        let listed = listed.as_ref().map(window_of);
+        asking.declared = given.or(asking.probed).or(listed);
+        KnownModel { asking, given, listed, silent }
     }
 
     /// Provider and model; the scripted one is started where it is to answer.
@@ -232,11 +255,21 @@ impl ModelResolver<'_> {
     /// the table says of models with that name.
     pub fn listed_window(&self, model: &str, provider: &str) -> Result<u32> {
         let is_local = row(provider).is_some_and(|row| row.is_local);
-        let listed = self.settings.registry()?.find(model).filter(|_| !is_local).map(window_of);
+        let registry = self.settings.registry()?;
+        let listed = registry.find(model).filter(|_| !is_local).map(window_of);
         let tokens = listed.filter(|tokens| *tokens > 0).and_then(|tokens| u32::try_from(tokens).ok());
-        let (model, provider) = (model.to_owned(), provider.to_owned());
-        Ok(tokens.ok_or(ModelError::UnknownWindow { model, provider, silent: None })?)
+        let near = || if is_local { Vec::new() } else { registry.nearest(provider, model) };
+        let unknown = || {
+            let (model, provider) = (model.to_owned(), provider.to_owned());
+            ModelError::UnknownWindow { model, provider, silent: None, near: near() }
+        };
+        Ok(tokens.ok_or_else(unknown)?)
     }
+}
+
+/// True for a provider whose models have the window that their server was started with, whatever the table says.
+fn is_of_own_machine(provider: &Provider) -> bool {
+    provider.is_local || provider.dialect == Dialect::Ollama
 }
 
 /// The window of a model in the table of models: the one in which a request of the largest size leaves room for a usual
@@ -339,24 +372,38 @@ fn longest_answer(asking: &ModelTarget, listed: Option<&RegistryModel>) -> Optio
 
 impl ModelResolver<'_> {
     /// What was learned about the model that is asked.
-    pub fn lesson(&self, asking: &ModelTarget) -> Result<LearnedModel> {
-        lesson::known(self.engine.store(), &asking.about())
+    pub fn lesson(&self, asking: &ModelTarget) -> Result<AppliedLesson> {
+        self.applied(&asking.about())
+    }
+
+    fn applied(&self, about: &str) -> Result<AppliedLesson> {
+        match self.session {
+            Some(session) => AppliedLesson::known(self.engine.store(), about, session),
+            None => Ok(AppliedLesson::for_all(lesson::known(self.engine.store(), about)?)),
+        }
     }
 
     /// What was learned about a session's own model; nothing when it has none, or its provider is not known any more.
-    pub fn own_lesson(&self, own: &MetaConfig) -> LearnedModel {
+    pub fn own_lesson(&self, own: &MetaConfig) -> AppliedLesson {
         let about = || {
             let place = self.place(own.llm_provider.as_deref()?)?;
             Some(lesson::about(&place, own.model.as_deref()?))
         };
-        about().and_then(|about| lesson::known(self.engine.store(), &about).ok()).unwrap_or_default()
+        about().and_then(|about| self.applied(&about).ok()).unwrap_or_default()
+    }
+
+    /// The learned window by which a session is kept; `None` where another is: one that was given, to it or just now.
+    pub fn own_learned_window(&self, own: &MetaConfig, given: Option<u32>) -> Option<LearnedWindow> {
+        let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
+        let is_given = given.is_some() || (was_given && own.context_length.is_some());
+        self.own_lesson(own).learned_window().filter(|_| !is_given)
     }
 
     /// The window of a session in tokens as we count them: `given`, else its own, as far as nothing better was learned.
     pub fn own_window(&self, own: &MetaConfig, given: Option<u32>) -> Option<u32> {
         let lesson = self.own_lesson(own);
         let was_given = own.window_from.as_deref().is_none_or(|from| from == WindowSource::Given.name());
-        let learned = lesson.window.filter(|_| !was_given);
+        let learned = lesson.window().filter(|_| !was_given);
         let window = given.map(u64::from).or(learned).or(own.context_length.map(u64::from))?;
         u32::try_from(lesson.ours(window).max(1)).ok()
     }
@@ -365,14 +412,16 @@ impl ModelResolver<'_> {
     pub fn our_window(&self, model: &ResolvedModel) -> Result<u64> {
         let lesson = self.lesson(&model.asking)?;
         // What was learned since the model was resolved counts at once, but never over the user's word.
-        let learned = lesson.window.filter(|_| !model.asking.is_given).unwrap_or(u64::MAX);
+        let learned = lesson.window().filter(|_| !model.asking.is_given).unwrap_or(u64::MAX);
         Ok(lesson.ours(model.window.tokens.min(learned)).max(1))
     }
 
     /// The budget of a conversation with a model, in tokens as we count them: of the thread's share, where it was spawned.
     pub fn budget(&self, thread: &Thread<'_>, model: &ResolvedModel) -> Result<Budget> {
-        let ModelTarget { model: name, provider, .. } = &model.asking;
-        thread.budget(self.settings.policy.clone(), self.our_window(model)?, &[name, &provider.name])
+        let ModelTarget { model: name, provider, max_tokens, output, .. } = &model.asking;
+        let window = self.of(thread.session()).our_window(model)?;
+        let policy = Policy { longest: max_tokens.or(*output), ..self.settings.policy.clone() };
+        thread.budget(policy, window, &[name, &provider.name])
     }
 
     /// The budget of a thread of a session made with `own`: of its share, where it was spawned.
@@ -390,7 +439,7 @@ impl ModelResolver<'_> {
     /// Limits of an output on arrival: as the settings say, and less in a small window.
     pub fn output_limits(&self, thread: &Thread<'_>) -> Option<ClipLimits> {
         let (own, limits) = (thread.config(), self.settings.output_limits);
-        let Some(window) = self.own_window(own, None) else { return limits };
+        let Some(window) = self.of(thread.session()).own_window(own, None) else { return limits };
         match self.own_budget(thread, self.settings.policy.clone(), window, own) {
             Ok(budget) => limits.map(|limits| budget.limits(&limits)),
             // A share without room is an error where something is to be said in it; nothing is clipped by it.

@@ -18,7 +18,7 @@ use komado_core::{Seq, SessionId, ThreadId};
 use komado_provider::ScannedRequest;
 use komado_store::{Error as StoreError, OpenMode, TranscriptPlace};
 use std::collections::HashMap;
-use transcript::{ClientTranscript, ThreadMatch};
+use transcript::{ClientTranscript, ThreadAnswer, ThreadMatch};
 
 mod transcript;
 
@@ -569,6 +569,9 @@ impl<'a> Search<'a> {
                     if was_taken_in { (Placement::Again, apart) } else { (Placement::Extends, strand.last()) }
                 }
                 () if known == self.tale.len() && strand.on_path(apart) => (Placement::Rewinds, apart),
+                () if is_told && strand.on_path(apart) && self.retells(&strand, &answer, known)? => {
+                    (Placement::Rewinds, apart)
+                }
                 () => (Placement::Forks, apart),
             };
             let telling = match () {
@@ -580,6 +583,12 @@ impl<'a> Search<'a> {
             let rank = (telling, how == Placement::Extends, is_tip, is_free);
             return Ok(Some(Found { how, strand, at, apart, known, sent, rank }));
         }
+    }
+
+    /// True when the rest of the transcript is what the thread says after an answer, with other results.
+    fn retells(&self, strand: &ThreadMatch<'_>, answer: &ThreadAnswer, known: usize) -> Result<bool> {
+        let calls: Vec<Call> = answer.replies.iter().flat_map(Message::calls).cloned().collect();
+        self.tale.retells(known, &calls, strand, answer.end)
     }
 
     /// A fork that shares the request with the thread that was found, and in which the transcript simply goes on.

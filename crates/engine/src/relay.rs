@@ -113,6 +113,9 @@ pub struct RelayConfig<'a> {
     pub summariser: &'a dyn SummariserFor,
     /// Whether the tools that lead back to what left the view are offered to the model once something has left.
     pub offer: ToolOffer,
+    /// How often a model may make the same call while an edit hides its answer, before the request is refused; 0 for as often
+    /// as it likes.
+    pub max_repeats: u32,
     /// Makes the attributes of a new session, but for its name.
     pub meta: &'a (dyn Fn(&SessionId, &TranscriptCaller, MetaConfig) -> komado_core::session::Meta + Sync),
     /// How tokens are counted for a model.
@@ -148,6 +151,8 @@ pub struct RelayNotes {
     pub rungs: Vec<(&'static str, u32)>,
     /// Calls of our own tools that were answered.
     pub recalls: u32,
+    /// How often the model made its last call while an edit hides the answer: 0, or 2 and more.
+    pub repeats: u32,
     /// Requests that were sent for it.
     pub attempts: u32,
     /// Those of them that the provider found too large.
@@ -484,6 +489,13 @@ impl ClientRequest {
 type ReadElements = fn(Dialect, &[&str], &[Call]) -> Result<TranscriptTail, BadRequest>;
 
 impl ClientRequest {
+    /// True when tools answer in a stretch of elements.
+    fn has_results(&self, stretch: &Range<u32>) -> bool {
+        let is_tool =
+            |at| self.skim.elements.get(at as usize).is_some_and(|element| element.by == ElementAuthor::Tool);
+        stretch.clone().any(is_tool)
+    }
+
     /// Elements of the transcript as messages.
     fn messages(
         &self,
@@ -521,7 +533,8 @@ pub(crate) fn names(setup: &Setup) -> Vec<String> {
     tools.iter().filter_map(name).collect()
 }
 
-/// Our tools may take this share of a window at most, as a divisor; in a smaller one they would cost more than they bring.
+/// Our tools may take this share of what the client's own instructions leave of the window, as a divisor; where there is
+/// less they would cost more than they bring.
 const SHARE: u64 = 8;
 
 impl SessionRequest<'_> {
@@ -539,13 +552,15 @@ impl SessionRequest<'_> {
         self.has_edits() && self.own_tokens > 0
     }
 
-    /// Tokens of our tools, where they may be offered in a window of so many; 0 where they may not.
-    pub(super) fn tokens_of_tools(&self, window: u64) -> u64 {
+    /// Tokens of our tools, where they may be offered; 0 where they may not.
+    pub(super) fn tokens_of_tools(&self) -> u64 {
         if !self.may_offer() {
             return 0;
         }
         let tokens = self.definitions(Dialect::Chat).map_or(0, |text| self.thread.meter().text(&text));
-        if window > 0 && tokens * SHARE > window { 0 } else { tokens }
+        let window = self.lesson.ours(self.window());
+        let left = window.saturating_sub(self.thread.view().weight().instructions());
+        if window > 0 && tokens * SHARE > left { 0 } else { tokens }
     }
 
     /// Their definitions in a dialect, without brackets.

@@ -7,7 +7,7 @@
 
 use crate::condense::{CondenseSettings, Summariser};
 use crate::error::{Error, Result};
-use crate::fit::Ladder;
+use crate::fit::{FitResult, Ladder};
 use crate::output::OutputReference;
 use crate::report::table::add_fields;
 use crate::thread::Thread;
@@ -17,7 +17,7 @@ use komado_core::grammar::MessageShape;
 use komado_core::head::EntrySource;
 use komado_core::journal::Entry;
 use komado_core::message::{ImageSource, Message, MessagePart, Role};
-use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::session::{Meta, MetaConfig};
 use komado_core::view::{ItemSource, ShownItem};
 use komado_core::{Meter, Seq, SessionId, ThreadId, View, grammar, openai};
 use komado_store::{MemoryStore, OpenMode};
@@ -126,31 +126,41 @@ pub struct ReplayRun<'a> {
     pub by: &'a mut dyn Summariser,
 }
 
+/// A request that was made again, for those who measure more than the report says.
+pub struct ReplayedRequest<'a, 't> {
+    /// The thread, with the view that is sent.
+    pub thread: &'a Thread<'t>,
+    /// How many messages of the conversation came before.
+    pub before: usize,
+    /// Tokens of the request without management.
+    pub raw_tokens: u64,
+    /// Edits made for it.
+    pub edits: usize,
+}
+
 impl ReplayRun<'_> {
     /// Goes through one conversation.
     pub fn run(&mut self, talk: Vec<Message>) -> Result<ReplayReport> {
+        self.run_watched(talk, &mut |_| Ok(()))
+    }
+
+    /// The same; `watch` is told of each request.
+    pub fn run_watched(
+        &mut self,
+        talk: Vec<Message>,
+        watch: &mut dyn FnMut(&ReplayedRequest<'_, '_>) -> Result<()>,
+    ) -> Result<ReplayReport> {
         let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Still));
-        let id = SessionId::new("replay")?;
-        engine.create(&meta(&id, self.meter))?;
-        let mut thread = engine
-            .open(&id, &ThreadId::root(), OpenMode::Write)?
-            .clipping(self.clip.as_ref().map(|limits| self.budget.limits(limits)));
+        let mut thread = self.begin(&engine)?;
         let mut run = Run::default();
         let mut said: Vec<(Seq, Message)> = Vec::with_capacity(talk.len());
-        for message in talk {
+        for (before, message) in talk.into_iter().enumerate() {
             if message.role == Role::Assistant {
-                self.call(&mut thread, &mut run)?;
+                let edits = self.call(&mut thread, &mut run)?;
+                watch(&ReplayedRequest { thread: &thread, before, raw_tokens: run.raw, edits })?;
             }
-            match thread.say(message.clone()) {
-                Ok(seq) => {
-                    run.hear(&message, self.meter);
-                    said.push((seq, message));
-                }
-                Err(error @ (Error::Refused(_) | Error::NoCallFits { .. })) => {
-                    run.report.refused += 1;
-                    run.report.refused_why.get_or_insert_with(|| error.to_string());
-                }
-                Err(error) => return Err(error),
+            if let Some(seq) = run.take(&mut thread, &message, self.meter)? {
+                said.push((seq, message));
             }
         }
         prove(&mut thread, &said, &mut run.report)?;
@@ -158,32 +168,47 @@ impl ReplayRun<'_> {
         Ok(run.report)
     }
 
-    /// One request: fitted, checked, priced.
-    fn call(&mut self, thread: &mut Thread<'_>, run: &mut Run) -> Result<()> {
+    /// Takes in one whole conversation and fits it once, as after an import. `None` below the floor.
+    pub fn fit_once(&mut self, talk: Vec<Message>) -> Result<Option<FitResult>> {
+        let engine = Engine::new(Arc::new(MemoryStore::default()), Arc::new(Still));
+        let mut thread = self.begin(&engine)?;
+        let mut run = Run::default();
+        for message in talk {
+            run.take(&mut thread, &message, self.meter)?;
+        }
+        self.fit(&mut thread)
+    }
+
+    fn begin<'e>(&self, engine: &'e Engine) -> Result<Thread<'e>> {
+        let id = SessionId::new("replay")?;
+        let config = MetaConfig { meter: self.meter.name().into(), ..MetaConfig::default() };
+        engine.create(&Meta::new(&id, Still.now(), config))?;
+        let thread = engine.open(&id, &ThreadId::root(), OpenMode::Write)?;
+        Ok(thread.clipping(self.clip.as_ref().map(|limits| self.budget.limits(limits))))
+    }
+
+    /// The view made to fit; `None` below the floor.
+    fn fit(&mut self, thread: &mut Thread<'_>) -> Result<Option<FitResult>> {
         thread.answer_open_calls()?;
         let mut ladder =
             Ladder { budget: self.budget.clone(), settings: self.settings.clone(), by: &mut *self.by };
-        let before = thread.last();
         match thread.fit(&mut ladder) {
-            Ok(fitted) => run.report.edits += fitted.done.len() as u64,
-            Err(Error::Floor(_)) => run.report.below_floor += 1,
-            Err(error) => return Err(error),
+            Ok(fitted) => Ok(Some(fitted)),
+            Err(Error::Floor(_)) => Ok(None),
+            Err(error) => Err(error),
         }
-        run.edited = thread.last() > before;
-        run.send(thread, self.budget.window)
     }
-}
 
-fn meta(id: &SessionId, meter: Meter) -> Meta {
-    Meta {
-        uuid: id.to_string(),
-        task_key: TaskKey::local(id),
-        created_at: Still.now(),
-        process_id: 0,
-        hostname: String::new(),
-        config: MetaConfig { meter: meter.name().into(), ..MetaConfig::default() },
-        user: None,
-        queued: false,
+    /// One request: fitted, checked, priced. Gives the number of edits.
+    fn call(&mut self, thread: &mut Thread<'_>, run: &mut Run) -> Result<usize> {
+        let before = thread.last();
+        let fitted = self.fit(thread)?;
+        run.report.below_floor += u64::from(fitted.is_none());
+        let edits = fitted.map_or(0, |fitted| fitted.done.len());
+        run.report.edits += edits as u64;
+        run.edited = thread.last() > before;
+        run.send(thread, self.budget.window)?;
+        Ok(edits)
     }
 }
 
@@ -203,6 +228,22 @@ struct Run {
 }
 
 impl Run {
+    /// Takes a message in; `None` where the thread refused it.
+    fn take(&mut self, thread: &mut Thread<'_>, message: &Message, meter: Meter) -> Result<Option<Seq>> {
+        match thread.say(message.clone()) {
+            Ok(seq) => {
+                self.hear(message, meter);
+                Ok(Some(seq))
+            }
+            Err(error @ (Error::Refused(_) | Error::NoCallFits { .. })) => {
+                self.report.refused += 1;
+                self.report.refused_why.get_or_insert_with(|| error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn hear(&mut self, message: &Message, meter: Meter) {
         self.raw += u64::from(meter.message(message));
         if !matches!(message.role, Role::System | Role::Developer) {
@@ -348,9 +389,12 @@ fn prove(thread: &mut Thread<'_>, said: &[(Seq, Message)], report: &mut ReplayRe
     let shown: std::collections::HashSet<Seq> = {
         let mut shown = std::collections::HashSet::new();
         thread.view().each_item(thread.source(), |item| {
-            if matches!(item.what, komado_core::view::ItemSource::Said(_)) {
-                shown.insert(item.seq);
-            }
+            match item.what {
+                ItemSource::Said(_) => shown.insert(item.seq),
+                // A result that came late is shown whole.
+                ItemSource::Replaced(by) => shown.insert(by),
+                ItemSource::Shown => false,
+            };
         })?;
         shown
     };
@@ -432,15 +476,16 @@ fn undone(thread: &mut Thread<'_>) -> Result<bool> {
     let mut said = Vec::new();
     for seq in 1..=thread.last() {
         if thread.source().head(seq)?.kind.is_item() {
-            said.push(thread.record(seq)?);
+            said.push((seq, thread.record(thread.view().result(seq))?));
         }
     }
     let mut said = said.into_iter();
     let mut same = true;
     thread.view().pour(thread.source(), &mut |seq: Seq, message: &Message| -> Result<()> {
         let expected = said.next();
-        same &= expected.is_some_and(|record| {
-            record.seq == seq && matches!(record.entry, Entry::Message(was, _) if was == *message)
+        same &= expected.is_some_and(|(place, record)| {
+            place == seq
+                && matches!(record.entry, Entry::Message(was, _) if was.clone().in_place() == *message)
         });
         Ok(())
     })?;

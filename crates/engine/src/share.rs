@@ -128,11 +128,13 @@ impl Thread<'_> {
     /// `policy` in a window of `window` tokens, of which a spawned thread has its share; `names` are the model and the
     /// profile. Slices that are to be cut anew because the window is another are counted as they will be.
     pub fn budget(&self, policy: Policy, window: u64, names: &[&str]) -> Result<Budget> {
-        let Some(share) = self.share()? else { return Ok(Budget::new(policy, window, names)) };
+        let Some(share) = self.share()? else {
+            return Ok(Budget::new(policy, window, names).in_view(self.view()));
+        };
         let moved = moved(self.view(), self.source(), self.meter(), window, policy.buffer)?;
         let share = moved.unwrap_or(share);
         let shares = Shares::of(&share, window);
-        let budget = Budget::shared(policy, &shares, window, names);
+        let budget = Budget::shared(policy, &shares, window, names).in_view(self.view());
         check_budget(&share, &shares, &budget)?;
         Ok(budget)
     }

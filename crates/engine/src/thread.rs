@@ -4,6 +4,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::late;
 use crate::output::is_reader;
 use crate::stelis::{RecoveredThread, SharedAnchor};
 use base64::Engine as _;
@@ -12,6 +13,7 @@ use komado_core::clip::{ClipLimits, clip};
 use komado_core::head::EntrySource;
 use komado_core::journal::{Entry, Record, Reply, encode};
 use komado_core::message::{ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome};
+use komado_core::picture::{PictureRule, PictureSize};
 use komado_core::session::{Counters, MetaConfig};
 use komado_core::thread::Header;
 use komado_core::view::{OpenUnit, WaitingCall};
@@ -39,6 +41,8 @@ pub struct Thread<'e> {
     /// What the session was made with, as its row says.
     config: MetaConfig,
     meter: Meter,
+    /// How its model counts pictures.
+    pictures: PictureRule,
     counters: Counters,
     /// When the last entry was appended that the table of sessions has not heard of.
     untold: Option<String>,
@@ -96,12 +100,14 @@ impl<'e> Thread<'e> {
         let view = View::fold(&*journal, journal.last())?;
         // A session that names no known meter is counted with the default one.
         let meter = Meter::named(&config.meter).unwrap_or(Meter::O200k);
+        let pictures = config.model.as_deref().map(PictureRule::for_model).unwrap_or_default();
         Ok(Self {
             engine,
             journal,
             view,
             config,
             meter,
+            pictures,
             counters: Counters::default(),
             untold: None,
             on_open_calls: OnOpenCalls::default(),
@@ -264,7 +270,7 @@ impl<'e> Thread<'e> {
     }
 
     pub(crate) fn stage(&self) -> Staged<'_> {
-        Staged::new(&*self.journal, self.view.clone(), self.meter)
+        Staged::new(&*self.journal, self.view.clone(), self.meter, self.pictures)
     }
 
     /// Journals one message; calls that wait are answered first, unless they are to be refused.
@@ -372,7 +378,8 @@ impl MessageBatch<'_> {
         said
     }
 
-    fn take(&mut self, message: Message, reply: Option<Reply>) -> Result<Seq> {
+    fn take(&mut self, mut message: Message, reply: Option<Reply>) -> Result<Seq> {
+        late::place(self.staged.view(), self.staged.source(), &mut message)?;
         let message = arrive(self.thread, self.staged.last() + 1, self.staged.view().open(), message)?;
         let seq = self.enter(Entry::Message(message, reply))?;
         self.said.push(seq);
@@ -421,6 +428,7 @@ pub struct Staged<'a> {
     view: View,
     /// How tokens are counted.
     pub(crate) meter: Meter,
+    pictures: PictureRule,
     bytes: usize,
     counters: Counters,
 }
@@ -497,9 +505,9 @@ impl EntrySource for StagedRows<'_> {
 
 impl<'a> Staged<'a> {
     /// Begins a batch after what `view` has taken in.
-    pub fn new(journal: &'a dyn Journal, view: View, meter: Meter) -> Self {
+    pub fn new(journal: &'a dyn Journal, view: View, meter: Meter, pictures: PictureRule) -> Self {
         let rows = StagedRows { journal, after: journal.last(), new: Vec::new() };
-        Self { rows, view, meter, bytes: 0, counters: Counters::default() }
+        Self { rows, view, meter, pictures, bytes: 0, counters: Counters::default() }
     }
 
     /// The view with the batch so far.
@@ -525,7 +533,7 @@ impl<'a> Staged<'a> {
     /// Admits `entry`, weighs it, and takes it into the batch.
     pub fn push(&mut self, entry: Entry, timestamp: String) -> Result<Seq> {
         let tokens = match &entry {
-            Entry::Message(message, _) => self.meter.message(message),
+            Entry::Message(message, _) => self.meter.message_for(message, self.pictures),
             Entry::Setup(setup) => self.meter.setup(setup),
             Entry::Edit(edit) => edit.shown_tokens(),
             Entry::Anchor(anchor) => self.meter.said(&anchor.text),
@@ -591,7 +599,9 @@ fn arrive(thread: &Thread<'_>, seq: Seq, open: &OpenUnit, mut message: Message) 
         match part {
             MessagePart::Call(call) if call.id.is_empty() => call.id = format!("call_{seq}_{i}"),
             MessagePart::Result(outcome) => {
-                pair(outcome, open)?;
+                if outcome.replaces.is_none() {
+                    pair(outcome, open)?;
+                }
                 outcome.content.iter_mut().try_for_each(|part| keep_image(thread, part))?;
                 keep_output(thread, outcome)?;
             }
@@ -638,8 +648,13 @@ fn keep_image(thread: &Thread<'_>, part: &mut MessagePart) -> Result<()> {
         return Ok(());
     }
     let blob = thread.store().put_blob(thread.session(), &mut &bytes[..])?;
-    *source =
-        ImageSource::Blob { blob: blob.id, media_type: media_type.to_owned(), byte_size: blob.byte_size };
+    let pixels = PictureSize::read(&bytes);
+    *source = ImageSource::Blob {
+        blob: blob.id,
+        media_type: media_type.to_owned(),
+        byte_size: blob.byte_size,
+        pixels,
+    };
     Ok(())
 }
 

@@ -370,7 +370,7 @@ impl Thread<'_> {
         let mut told = HashSet::new();
         for seq in from..=view.last() {
             let head = EntrySource::head(source, seq)?;
-            let is_said = head.kind.is_item() || matches!(head.kind, Kind::Setup | Kind::Close);
+            let is_said = head.kind.is_said() || matches!(head.kind, Kind::Setup | Kind::Close);
             if !is_said {
                 continue;
             }
@@ -456,7 +456,14 @@ fn seen<S: Source + ?Sized>(view: &View, source: &S, shown: &ShownItem) -> Resul
     let item = match (shown.what, &record.entry) {
         (ItemSource::Shown, _) => return edit_of(view, source, shown.seq),
         (ItemSource::Replaced(by), Entry::Message(message, _)) => {
-            let Entry::Edit(edit) = source.record(by)?.entry else { return entry_of(source, shown.seq) };
+            let edit = match source.record(by)?.entry {
+                Entry::Edit(edit) => edit,
+                Entry::Message(late, _) => {
+                    let now = TranscriptItem::message(&record, &late);
+                    return Ok(TranscriptItem { tokens: shown.tokens, ..now });
+                }
+                _ => return entry_of(source, shown.seq),
+            };
             let text = edit.replace.iter().find(|swap| swap.seq == shown.seq).map_or("", |swap| &swap.text);
             let now = TranscriptItem::message(&record, &message.saying(text));
             TranscriptItem { edit: Some(TranscriptEdit::trim(by, &edit, &record, shown.tokens)), ..now }

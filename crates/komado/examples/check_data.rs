@@ -159,7 +159,11 @@ fn check_words(view: &View, source: &dyn komado_store::Journal, said: &[(Seq, Me
         Ok(())
     })?;
     for (seq, message) in said {
-        if shown.get(seq) != Some(&message.words()) {
+        let place = match komado_core::head::EntrySource::record(source, *seq)?.entry {
+            komado_core::Entry::Message(message, _) => message.replaces().unwrap_or(*seq),
+            _ => *seq,
+        };
+        if shown.get(&place) != Some(&message.words()) {
             return Err(format!("@{seq} does not say what was said").into());
         }
     }

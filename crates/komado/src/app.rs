@@ -121,6 +121,36 @@ impl App {
         Self { context, paper, progress }
     }
 
+    /// The folder of sessions that was named and is not there, and what named it.
+    fn missing_folder(&self) -> Option<(&Path, String)> {
+        let path = self.files.as_ref()?.base_dir();
+        let key = if path == self.config.base_dir { "context_storage.base_dir" } else { "store.url" };
+        let is_named = key == "store.url" || self.config.base_dir_from == BaseDirFrom::Setting;
+        let is_missing = is_named && matches!(path.try_exists(), Ok(false));
+        let row = self.config.rows().into_iter().find(|row| row.key == key);
+        is_missing.then(|| (path, row.map_or_else(|| key.to_owned(), |row| row.origin.to_string())))
+    }
+
+    /// Refuses to look for sessions in a folder that was named and is not there.
+    pub(crate) fn want_folder(&self) -> OpResult {
+        let Some((path, by)) = self.missing_folder() else { return Ok(()) };
+        let begin = trust::command("komado new --base-dir", path);
+        Err(OpFault::not_found(format!(
+            "there is no folder {}, which {by} names for the sessions: correct the path, or begin there with `{begin}`",
+            consents::shown(path)
+        )))
+    }
+
+    /// Says that such a folder is made.
+    pub(crate) fn tell_of_new_folder(&self) {
+        if let Some((path, by)) = self.missing_folder() {
+            let path = consents::shown(path);
+            say(format!(
+                "komado: there is no folder {path} yet, which {by} names: it is made for what is kept now"
+            ));
+        }
+    }
+
     /// Runs an operation, and shows how far it has come.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> OpResult<O::Output> {
         let output = self.context.run(operation);

@@ -260,7 +260,40 @@ fn bold() -> clap::builder::styling::Style {
     clap::builder::styling::Style::new().bold().underline()
 }
 
+/// What a verb does with the folder of the sessions.
+enum FolderUse {
+    /// It looks at sessions, or changes some that are there.
+    Reads,
+    /// It may begin one, or keeps something else there.
+    Begins,
+    /// It leaves it alone.
+    Unused,
+}
+
 impl Verb {
+    fn folder_use(&self) -> FolderUse {
+        let begins = match self {
+            Self::Serve(_) | Self::Mcp(_) | Self::Chat(_) | Self::Ask(_) | Self::New(_) | Self::Import(_) => {
+                true
+            }
+            Self::Task(verb) => {
+                matches!(verb, task::TaskVerb::Add(_) | task::TaskVerb::Fetch(_) | task::TaskVerb::Work(_))
+            }
+            Self::Playbook(verb) => matches!(verb, playbook::PlaybookVerb::Run(_)),
+            Self::User(verb) => matches!(verb, user::UserVerb::Session(_)),
+            Self::Models(args) => args.is_update(),
+            Self::Admin(AdminVerb::Key(verb)) => matches!(verb, user::KeyVerb::Add(_)),
+            Self::Dev(verb) => matches!(verb, DevVerb::Demo(_)),
+            _ => false,
+        };
+        match self {
+            _ if begins => FolderUse::Begins,
+            Self::Models(args) if args.is_learned() => FolderUse::Reads,
+            _ if self.keeps_sessions() => FolderUse::Reads,
+            _ => FolderUse::Unused,
+        }
+    }
+
     /// True for a verb that makes the folder of the sessions; the others make it where they need it, or not at all.
     fn keeps_sessions(&self) -> bool {
         let only_looks = matches!(self, Self::Models(_) | Self::Dev(_) | Self::Replay(_) | Self::Playbook(_));
@@ -279,6 +312,11 @@ pub(crate) fn run(cli: Cli) -> OpResult {
         | Verb::ExplainError(_) => App::storeless(&cli.options, InFolder::Ignored)?,
         _ => App::new(&cli.options)?,
     };
+    match cli.verb.folder_use() {
+        FolderUse::Reads => app.want_folder()?,
+        FolderUse::Begins => app.tell_of_new_folder(),
+        FolderUse::Unused => {}
+    }
     if cli.verb.keeps_sessions() && app.files.is_some() {
         app.claim()?;
     }

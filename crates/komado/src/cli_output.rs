@@ -5,7 +5,7 @@
 //! it goes, and JSON is on a terminal. Only [`CliOutput::raw`] gives bytes as they are.
 
 use crate::pager::{Pager, PagerOption};
-use crate::render::journal::wrap;
+use crate::prose::wrapped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use komado_core::amount::count;
 pub(crate) use komado_core::notation::{clipped as clip, grouped as number};
@@ -15,6 +15,7 @@ use serde::Serialize;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +73,7 @@ impl CliOutput {
         let terminal = stdout.is_terminal();
         let colour = terminal && colours_are_wanted();
         Self {
-            width: width(),
+            width: width(&stdout),
             out: BufWriter::new(Box::new(stdout)),
             json,
             short: None,
@@ -122,6 +123,11 @@ impl CliOutput {
         if self.terminal && matches!(self.pager, PagerUse::Off) { self.flush() } else { Ok(()) }
     }
 
+    /// Columns of the terminal that is printed to; `None` where there is none.
+    pub(crate) fn terminal_room(&self) -> Option<usize> {
+        self.terminal.then_some(self.width)
+    }
+
     /// Prints a line that ends where the terminal does.
     pub(crate) fn fit(&mut self, text: &str) -> OpResult {
         match self.terminal {
@@ -130,26 +136,36 @@ impl CliOutput {
         }
     }
 
-    /// Prints prose: at a terminal in lines that end at a space, none wider than it.
+    /// Prints prose: at a terminal in lines that end at a space, none wider than it but what is to be copied.
     pub(crate) fn prose(&mut self, text: &str) -> OpResult {
-        if !self.terminal {
-            return self.line(text);
+        self.prose_below(text, 0)
+    }
+
+    /// Prints a name and what it means: at a terminal the lines of that stand under each other.
+    pub(crate) fn field(&mut self, name: &str, value: &str) -> OpResult {
+        self.prose_below(&format!("{name}{value}"), width_of(name))
+    }
+
+    /// Prints prose in a colour: each line begins and ends with its own codes, as pagers want it.
+    pub(crate) fn inked_prose(&mut self, ink: Style, text: &str) -> OpResult {
+        let lines = if self.terminal { wrapped(text, self.width, 0, columns) } else { vec![text.to_owned()] };
+        lines.iter().try_for_each(|line| self.line(self.ink(ink, line)))
+    }
+
+    /// Prose whose lines go on below `hang` columns of the first.
+    fn prose_below(&mut self, text: &str, hang: usize) -> OpResult {
+        match self.terminal {
+            true => wrapped(text, self.width, hang, columns).iter().try_for_each(|line| self.line(line)),
+            false => self.line(text),
         }
-        for line in text.lines() {
-            match wrap(line, &[], self.width).as_slice() {
-                [] => self.line("")?,
-                lines => lines.iter().try_for_each(|(line, _)| self.line(line))?,
-            }
-        }
-        Ok(())
     }
 
     /// Prints a line that ends with a name. On a terminal that it does not fit, the name stands in a line of its own: one that is cut
     /// names nothing.
     pub(crate) fn named(&mut self, before: &str, name: &str) -> OpResult {
         if self.terminal && width_of(before) + 2 + width_of(name) > self.width {
-            self.line(before)?;
-            return self.line(format!("    {name}"));
+            self.line(before.trim_end())?;
+            return self.field("    ", name);
         }
         self.line(format!("{before}  {name}"))
     }
@@ -287,8 +303,27 @@ impl Drop for TerminalSafe<'_> {
 
 /// Says something to the person, beside the data.
 pub(crate) fn say(text: impl AsRef<str>) {
+    say_whole(&beside(text.as_ref()));
+}
+
+/// The same in a line as it is, however long: for programs.
+fn say_whole(text: &str) {
     // Nothing can be done when even this cannot be said.
-    let _ = writeln!(io::stderr(), "{}", said(text.as_ref(), io::stderr().is_terminal()));
+    let _ = writeln!(io::stderr(), "{}", said(text, io::stderr().is_terminal()));
+}
+
+/// A text in lines that fit the terminal that standard error is.
+fn beside(text: &str) -> String {
+    let stderr = io::stderr();
+    match stderr.is_terminal() {
+        true => wrapped(text, width(&stderr), 0, columns).join("\n"),
+        false => text.to_owned(),
+    }
+}
+
+/// Columns that a text takes once it is printed.
+fn columns(text: &str) -> usize {
+    width_of(&printed(text, false))
 }
 
 /// A text as it is said: what was inked for standard output keeps its colours only where standard error is a `terminal`.
@@ -296,9 +331,9 @@ fn said(text: &str, terminal: bool) -> String {
     printed(text, terminal && colours_are_wanted())
 }
 
-/// Columns of the terminal: what it says, `COLUMNS`, or enough for a log file.
-fn width() -> usize {
-    let asked = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col)).ok();
+/// Columns of a terminal: what it says, `COLUMNS`, or enough for a log file.
+fn width(terminal: &impl AsFd) -> usize {
+    let asked = rustix::termios::tcgetwinsize(terminal).map(|size| usize::from(size.ws_col)).ok();
     let told = || std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).or_else(told).unwrap_or(100).clamp(20, 500)
 }
@@ -433,7 +468,7 @@ pub(crate) fn report(fault: &OpFault, json: bool) -> ExitCode {
     if json {
         let error =
             serde_json::json!({ "error": { "kind": fault.exit().name(), "message": fault.message() } });
-        say(error.to_string());
+        say_whole(&error.to_string());
     } else {
         say(format!("komado: {}", fault.message()));
     }

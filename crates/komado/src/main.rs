@@ -11,6 +11,7 @@ mod cli_output;
 mod completion;
 mod pager;
 mod process;
+mod prose;
 mod render;
 mod report;
 mod server;

@@ -355,8 +355,8 @@ fn calls_that_lead_back_are_answered_and_others_are_handed_over() {
 
 #[test]
 fn a_model_writes_summaries_only_when_it_is_wished_for() {
-    let server = server(3_000);
-    let place = place(&server, "context_length: 3000");
+    let server = server(8_000);
+    let place = place(&server, "context_length: 8000");
     let summaries = || {
         let bodies = server.seen().into_iter().map(|seen| String::from_utf8(seen.body).unwrap());
         bodies.filter(|body| body.contains("<summary>")).count()
@@ -364,7 +364,7 @@ fn a_model_writes_summaries_only_when_it_is_wished_for() {
     let talk = |more: &[&str]| {
         let session = place.session_with(&["--model", "m", "--provider", "gw"]);
         let mut models = Vec::new();
-        for n in 0..12 {
+        for n in 0..24 {
             let question = format!("{} repeat: {n}", "Read src/main.rs and tell me. ".repeat(60));
             let args = [&["ask", &session, &question], more].concat();
             let row = place.json(&args);
@@ -456,12 +456,12 @@ fn a_key_in_the_environment_chooses_its_provider_and_goes_nowhere_else() {
 #[test]
 fn a_server_that_leaves_something_out_in_silence_is_found_out() {
     let options =
-        ScriptedOptions { window: Some(1_000), overflow: OnOverflow::Truncate, ..ScriptedOptions::default() };
+        ScriptedOptions { window: Some(2_000), overflow: OnOverflow::Truncate, ..ScriptedOptions::default() };
     let server = ScriptedServer::start(options).unwrap();
     let place = place(&server, "");
     let said = place.run(&["ask", &format!("repeat: {}", "ok ".repeat(150)), "--window", "9000"]);
     let session = made(&said);
-    for n in 0..6 {
+    for n in 0..10 {
         server.add(ScriptStep::say(format!("answer {n}")));
         let question = "Read the file src/main.rs and tell me what it does. ".repeat(50);
         let said = place.run(&["ask", &session, &question, "--window", "9000"]);
@@ -470,5 +470,5 @@ fn a_server_that_leaves_something_out_in_silence_is_found_out() {
             return;
         }
     }
-    panic!("six questions of 600 tokens went into a window of 1,000, and nobody noticed");
+    panic!("ten questions of 600 tokens went into a window of 2,000, and it was not noticed");
 }

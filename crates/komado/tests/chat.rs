@@ -197,18 +197,12 @@ fn a_chat_goes_from_session_to_session() {
 
 /// A chat at a terminal of its own, in which `lines` are typed, each at a prompt; gives what the terminal showed.
 fn typed(place: &Place, args: &[&str], lines: &[&str]) -> String {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let (mut screen, theirs) = run::terminal();
     let mut command = place.command(&[&["chat", "--provider", "scripted"], args].concat());
     command.env("TERM", "xterm").stdin(theirs.try_clone().unwrap());
     command.stdout(theirs.try_clone().unwrap()).stderr(theirs);
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut screen = std::fs::File::from(ours);
     let (mut shown, mut bytes, mut lines) = (String::new(), [0; 4096], lines.iter());
     let mut typed = 0;
     // A terminal whose other side was closed gives an error.

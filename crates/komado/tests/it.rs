@@ -43,3 +43,4 @@ mod tidy;
 mod trust;
 mod two_gateways;
 mod user;
+mod width;

@@ -140,12 +140,19 @@ async fn walk(client: &Client, session: &str, output: &str) {
     let made = tool("new", json!({ "window": 4000, "system": "短く" })).await;
     let other = made["session"].as_str().unwrap().to_owned();
     // Words that a command line would take for something else are words here.
-    for words in ["-", "--help", "", " ", "終わり\n"] {
+    for words in ["-", "--help", "終わり\n"] {
         let said = tool("append", json!({ "session": other, "text": words, "role": "user" })).await;
         let seq = said["seq"].clone();
         let back =
             done(client, "tool_output_cache", json!({ "session": other, "ref_id": format!("@{seq}") })).await;
         assert!(back["text"].as_str().unwrap().contains(words.trim_end()), "{words:?}: {back}");
+    }
+    // An empty text is one, and is refused as everywhere: nothing is read in its place.
+    for words in ["", " "] {
+        let before = done(client, "context", json!({ "session": other })).await["seq"].clone();
+        let told = fault(client, "append", json!({ "session": other, "text": words, "role": "user" })).await;
+        assert!(told.contains("the message of role user is empty: write what it says"), "{words:?}: {told}");
+        assert_eq!(done(client, "context", json!({ "session": other })).await["seq"], before);
     }
     let pinned = tool("pin", json!({ "seq": 1 })).await;
     assert_eq!(pinned["op"], "pin");

@@ -149,3 +149,21 @@ fn a_file_that_was_broken_by_hand_is_named_and_can_be_replaced() {
     assert_eq!(place.json(&["models", "m"])["context"], 10);
     assert_eq!(place.run(&["admin", "doctor"]).code, 0, "the store does not mind the file");
 }
+
+#[test]
+fn a_model_that_is_not_known_is_answered_with_the_nearest_that_are() {
+    let place = Place::new();
+    let near = "did you mean \"claude-sonnet-4";
+    let mut ask = place.command(&["ask", "hello", "--provider", "anthropic", "--model", "claud-sonnet"]);
+    ask.env("ANTHROPIC_API_KEY", "k");
+    let new = ["new", "--provider", "anthropic", "--model", "claud-sonnet"];
+    for said in [run::feed(ask, b""), place.run(&new), place.run(&["models", "claud-sonnet"])] {
+        assert!(matches!(said.code, 2 | 3) && said.err.contains(near), "{}", said.err);
+    }
+    let said = place.run(&["new", "--provider", "anthropic", "--model", "quite-another"]);
+    assert!(said.code == 2 && !said.err.contains("did you mean"), "{}", said.err);
+    let said = place.run(&["new", "--provider", "ollama", "--model", "claud-sonnet"]);
+    assert!(said.code == 2 && !said.err.contains("did you mean"), "its server has the window: {}", said.err);
+    // With a window it works as it stands.
+    place.ok(&["new", "--model", "claud-sonnet", "--window", "8000"]);
+}

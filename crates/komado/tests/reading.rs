@@ -4,9 +4,6 @@ use crate::run;
 
 use run::{Place, feed};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read;
-use std::process::Stdio;
 
 const WILD: &str = "\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}2J\u{202e}";
 
@@ -159,27 +156,11 @@ fn nothing_that_is_read_gives_orders_to_a_terminal() {
 
 /// Runs at a terminal of its own; gives what came to it.
 fn at_terminal(place: &Place, args: &[&str], env: &[(&str, &str)]) -> String {
-    use rustix::fs::OFlags;
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let flags = OFlags::RDWR | OFlags::NOCTTY;
-    let theirs = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
     let mut command = place.command(args);
-    command.envs(env.iter().copied()).env("TERM", "xterm").stdin(Stdio::null());
-    command.stdout(Stdio::from(theirs.try_clone().unwrap())).stderr(Stdio::from(theirs));
-    let mut child = command.spawn().unwrap();
-    // The other end is closed here with the command, so that reading ends when the program does.
-    drop(command);
-    let (mut text, mut bytes, mut from) = (Vec::new(), [0; 4096], File::from(ours));
-    // A terminal that was left is an error to read from.
-    while let Ok(n @ 1..) = from.read(&mut bytes) {
-        text.extend_from_slice(&bytes[..n]);
-    }
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(text).unwrap()
+    command.envs(env.iter().copied());
+    let (code, text) = run::at_terminal(command);
+    assert_eq!(code, 0, "{args:?}: {text}");
+    text
 }
 
 #[test]

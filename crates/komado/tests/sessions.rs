@@ -203,9 +203,15 @@ fn sessions_are_found_by_agent_and_by_project() {
 
 /// What the API answers a program on this machine.
 fn api(gateway: &Gateway, path: &str) -> Heard {
+    requested(gateway, &format!("GET /api/v1{path}"), "")
+}
+
+/// The same for any request.
+fn requested(gateway: &Gateway, line: &str, body: &str) -> Heard {
     let mut stream = gateway.connect();
-    let head = format!("GET /api/v1{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
+    let about = "host: localhost\r\nconnection: close\r\ncontent-type: application/json";
+    let request = format!("{line} HTTP/1.1\r\n{about}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).unwrap();
     stage::answer(&mut BufReader::new(stream))
 }
 
@@ -257,4 +263,83 @@ fn a_session_of_the_gateway_has_the_agents_name_its_folder_and_a_title() {
     assert!(listed.get("kept_in").is_none(), "{listed}");
     let paged = api(&gateway, "/sessions?order=activity&cursor=x");
     assert_eq!(paged.status(), 400, "{}", paged.text());
+}
+
+#[test]
+fn a_named_folder_that_is_not_there_is_told_and_what_begins_a_session_makes_it() {
+    let place = Place::new();
+    place.ok(&["new", "--id", "kept"]);
+    let nowhere = place.path().canonicalize().unwrap().join("nowhere").display().to_string();
+    for args in [
+        &["sessions"][..],
+        &["show", "kept"],
+        &["log", "kept"],
+        &["context", "kept"],
+        &["recall", "kept", "word"],
+        &["recall", "--all", "word"],
+        &["export", "kept"],
+        &["append", "kept", "word"],
+        &["task", "list"],
+        &["user", "list"],
+        &["models", "learned"],
+        &["admin", "stats"],
+        &["admin", "doctor"],
+        &["admin", "key", "list"],
+    ] {
+        let said = place.run(&[args, &["--base-dir", &nowhere]].concat());
+        let why = format!("there is no folder {nowhere}, which --base-dir names for the sessions: ");
+        assert_eq!((said.code, said.out.as_str()), (3, ""), "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains(&why) && said.err.contains("`komado new --base-dir "),
+            "{args:?}: {}",
+            said.err
+        );
+    }
+    let said = place.run(&["sessions", "--json", "--base-dir", &nowhere]);
+    let told: Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!((said.code, &told["error"]["kind"]), (3, &json!("not_found")));
+    let mut named = place.command(&["sessions"]);
+    named.env("KOMADO_BASE_DIR", &nowhere);
+    assert!(feed(named, b"").err.contains("KOMADO_BASE_DIR names"));
+    let said = place.run(&["sessions", "--set", "store.url=file:elsewhere"]);
+    assert!(said.code == 3 && said.err.contains("no folder elsewhere"), "{}", said.err);
+    // These need none.
+    for args in [&["models", "gpt-4o"][..], &["admin", "config"], &["playbook", "graph"]] {
+        place.ok(&[args, &["--base-dir", &nowhere]].concat());
+    }
+    assert!(!place.path().join("nowhere").exists(), "looking makes nothing");
+    let new = ["new", "--id", "first", "--base-dir", &nowhere];
+    let said = place.run(&new);
+    assert!(said.code == 0 && said.err.contains(&format!("no folder {nowhere} yet")), "{}", said.err);
+    assert!(!place.run(&["new", "--base-dir", &nowhere]).err.contains(" yet"), "it is said once");
+    assert!(place.ok(&["sessions", "--base-dir", &nowhere]).contains("first"));
+}
+
+#[test]
+fn an_empty_message_is_refused_in_the_same_words_everywhere() {
+    let fake = Fake::saying("はい");
+    let gateway = Gateway::before(&fake, "openai", &["--set", "llm.test.context_length=100000"]);
+    let place = &gateway.place;
+    place.ok(&["new", "--id", "s", "--window", "8000"]);
+    let why = "the message of role user is empty: write what it says";
+    let line = "POST /api/v1/sessions/s/threads/root/entries";
+    for body in [
+        json!({ "text": "" }),
+        json!({ "text": " \n" }),
+        json!({ "messages": [{ "role": "user", "content": "" }] }),
+        json!({ "messages": [{ "role": "user", "content": [{ "type": "text", "text": "" }] }] }),
+    ] {
+        let answer = requested(&gateway, line, &body.to_string());
+        assert!((400..500).contains(&answer.status()), "{body}: {}", answer.text());
+        assert!(answer.text().contains(why), "{body}: {}", answer.text());
+    }
+    let said = place.run(&["append", "s", " "]);
+    assert!(said.code == 2 && said.err.contains(why), "{}", said.err);
+    let said = place.feed(&["append", "s", "--jsonl", "-"], br#"{"role":"user","content":null}"#);
+    assert!(said.code == 6 && said.err.contains(&format!("line 1: {why}")), "{}", said.err);
+    assert!(place.json_lines(&["log", "s"]).is_empty(), "nothing was appended");
+    // These may say nothing.
+    let call = r#"{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"run","arguments":"{}"}}]}"#;
+    assert_eq!(place.append("s", call).code, 0);
+    assert_eq!(place.feed(&["append", "s", "--role", "tool"], b"").code, 0);
 }

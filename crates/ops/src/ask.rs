@@ -112,7 +112,7 @@ impl Conversation {
                 change::name(&found)
             )));
         }
-        let model = context.models().resolve(&session.meta.config, &choice)?;
+        let model = context.models().of(&found.session).resolve(&session.meta.config, &choice)?;
         Ok(Self { found, choice, model, unmade: None })
     }
 

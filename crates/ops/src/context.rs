@@ -255,7 +255,8 @@ impl OperationContext {
 
     /// Resolves models as the settings say.
     pub fn models(&self) -> ModelResolver<'_> {
-        ModelResolver { engine: &self.engine, settings: &self.config.models, note: &*self.notes }
+        let (engine, settings, note) = (&self.engine, &self.config.models, &*self.notes);
+        ModelResolver { engine, settings, note, session: None }
     }
 
     /// The thread or entry that a request means, among what the caller may see.

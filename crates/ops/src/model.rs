@@ -4,6 +4,7 @@ use crate::address::AtSession;
 use crate::{
     Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route, private,
 };
+use komado_core::suggest::did_you_mean;
 use komado_engine::lesson::LearnedModel;
 use komado_provider::overflow::{OverflowVerdict, classify};
 use komado_provider::registry::{self, Price, Registry};
@@ -87,9 +88,11 @@ fn unknown(registry: &Registry, name: &str) -> OpFault {
     let close = registry.models().iter().filter(|model| model.id.to_lowercase().contains(&wanted));
     let close: Vec<&str> = close.map(|model| model.id.as_str()).take(5).collect();
     let hint = if close.is_empty() {
-        "a local model's window is the one its server was started with: give it with --window; \
-         `komado models` lists what is known, `komado models WORD` what holds a word"
-            .to_owned()
+        let near = did_you_mean(&registry.nearest("", name));
+        format!(
+            "{near}a local model's window is the one its server was started with: give it with --window; `komado models` \
+             lists what is known, `komado models WORD` what holds a word"
+        )
     } else {
         format!("known are {}", close.join(", "))
     };
@@ -210,7 +213,7 @@ fn differences(old: &registry::RegistryModel, new: &registry::RegistryModel) -> 
 }
 
 /// List what was learned from the answers and refusals of models.
-#[derive(Clone, Copy, Debug, Default, clap::Args, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub struct ListLessons {}
 
 /// What was learned about a model at an address.
@@ -247,10 +250,9 @@ fn all(context: &OperationContext) -> OpResult<Vec<Learned>> {
 }
 
 /// Forget what was learned about a model.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct ForgetLesson {
     /// The model's name, or the address and the name as `komado models learned` lists them
-    #[arg(value_name = "NAME|ABOUT")]
     #[schemars(length(min = 1))]
     pub about: String,
 }
@@ -266,7 +268,7 @@ impl Operation for ForgetLesson {
     const ABOUT: OperationLabel =
         OperationLabel::remove("models_forget", "Forget what was learned about a model");
     const INTERFACES: Interfaces =
-        Interfaces::everywhere("models forget", Route::delete("models", "/models/learned"))
+        Interfaces::everywhere("models learned --forget", Route::delete("models", "/models/learned"))
             .not_mcp("a model at work does not choose models");
     type Output = ResultPage<ForgottenLesson>;
 
@@ -332,11 +334,11 @@ impl Operation for ModelOfSession {
         let Some(about) = own.model.clone() else {
             return Err(OpFault::not_found(format!("session {id} names no model")));
         };
-        let lesson = context.models().own_lesson(&own);
-        let our_window = context.models().own_window(&own, None);
+        let lesson = context.models().of(&id).own_lesson(&own);
+        let our_window = context.models().of(&id).own_window(&own, None);
         Ok(ModelLesson {
             about,
-            lesson: SessionLesson { window: lesson.window, factor: lesson.factor(), our_window },
+            lesson: SessionLesson { window: lesson.window(), factor: lesson.factor(), our_window },
         })
     }
 }

@@ -10,8 +10,8 @@ mod transfer;
 pub use list::{
     GetSession, ListSessions, SessionAbout, SessionCost, SessionList, SessionOrder, SessionRow, cost, newest,
 };
-pub(crate) use new::{AGENT, create, meta, of_caller};
-pub use new::{ChildSettings, New, NewSession, hostname, make, meter};
+pub(crate) use new::{AGENT, create, of_caller};
+pub use new::{ChildSettings, New, NewSession, hostname, make, meta, meter};
 pub use state::{Complete, FailSession, Pause, ResumeSession, StateChange, StopSession};
 pub use stats::{FailedSession, RunningSession, Stats, StatsOf, UserCount};
 pub use transfer::{Export, ExportFormat, Exported, Import, Imported};

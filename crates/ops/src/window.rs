@@ -3,7 +3,7 @@
 mod context;
 mod fit;
 
-pub use context::{ContextUse, EditInForce, OpenCall, Parts, ReadContext};
+pub use context::{ContextUse, EditInForce, OpenCall, Parts, ReadContext, learned_line};
 pub use fit::{
     Condense, Condensed, Fit, FittedWindow, MadeEdit, PlanFit, SummaryWritten, WindowRule, condense_now,
     window,

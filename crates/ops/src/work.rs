@@ -205,7 +205,7 @@ impl Runner {
         let (context, session) = (&self.context, &taken.job.session);
         // What the session was made with, when it is there: the model that worked on it before is asked again.
         let own = context.engine.session(session).map(|session| session.meta.config).unwrap_or_default();
-        let model = context.models().resolve(&own, &self.choice)?;
+        let model = context.models().of(session).resolve(&own, &self.choice)?;
         let folder = folder::of(context, task, session, cancel)?;
         let mut config = model.config();
         let named = config.model.as_deref().filter(|_| !model.is_scripted());

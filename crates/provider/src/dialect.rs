@@ -75,7 +75,8 @@ impl Dialect {
     }
 
     /// Reads elements of a transcript that follow on others, as JSON texts. `open` are the calls made before them that
-    /// wait for an answer, in order: without them some dialects cannot tell what an answer answers.
+    /// wait for an answer, in order: without them some dialects cannot tell what an answer answers. One without a name waits
+    /// no more: it was given up, and its answer may come late.
     pub fn read_elements(self, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
         read(self, elements, open)
     }
@@ -381,14 +382,15 @@ impl Read {
 }
 
 fn read(dialect: Dialect, elements: &[&str], open: &[Call]) -> Result<TranscriptTail, BadRequest> {
+    let waiting: Vec<Call> = open.iter().filter(|call| !call.name.is_empty()).cloned().collect();
     for (i, element) in elements.iter().enumerate() {
         raw::check(element).map_err(|why| BadRequest::new(format!("element {i}"), why))?;
     }
     let read = match dialect {
-        Dialect::Chat => chat::read_elements(elements, open),
+        Dialect::Chat => chat::read_elements(elements, &waiting),
         Dialect::Responses => responses::read_elements(elements, open),
         Dialect::Messages => messages::read_elements(elements),
-        Dialect::Ollama => ollama::read_elements(elements, open),
+        Dialect::Ollama => ollama::read_elements(elements, &waiting),
     }?;
     Ok(TranscriptTail { groups: groups(&read.became), messages: read.messages })
 }

@@ -131,7 +131,9 @@ impl Texts {
         if let Some(why) = vetoed {
             return Err(why);
         }
-        if let Some((at, rule)) = judged.first().filter(|_| status < 500 && !self.elsewhere()) {
+        // What an answer that began well says of a window is no refusal.
+        let may = |rule: &OverflowRule| status < 500 && (status >= 400 || rule.name != rules::NAMED);
+        if let Some((at, rule)) = judged.first().filter(|(_, rule)| may(rule) && !self.elsewhere()) {
             return Ok((rule.name, excerpt(&self.all[*at].0)));
         }
         if status == 413 && !self.of_other() {

@@ -8,10 +8,14 @@
 use crate::listed;
 use komado_core::journal::Usage;
 use komado_core::raw::RawObject;
+use komado_core::suggest::nearest_names;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// So many near names are told at most.
+const SUGGESTED: usize = 3;
 
 const BUILTIN: &str = include_str!("registry/models.jsonl");
 
@@ -39,11 +43,6 @@ pub struct RegistryModel {
 }
 
 impl RegistryModel {
-    /// The window.
-    pub const fn window(&self) -> u64 {
-        self.context
-    }
-
     /// The most that may be sent. Providers that give it apart are believed (400,000 tokens of window may mean 272,000 of
     /// input); elsewhere it is the whole window, because how much of it the answer takes is for the request to say.
     pub fn input_limit(&self) -> u64 {
@@ -240,6 +239,17 @@ impl Registry {
     /// the user's own rows win, then those of the model's maker, then the smallest window.
     pub fn find(&self, model: &str) -> Option<&RegistryModel> {
         find(&self.models, model)
+    }
+
+    /// The known names nearest to one that is not known: the provider's own, where any of those is near.
+    pub fn nearest(&self, provider: &str, model: &str) -> Vec<String> {
+        let names = |is_meant: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let known = self.models.iter().filter(|known| is_meant(&known.provider));
+            let near = nearest_names(model, known.map(|known| known.id.as_str()), SUGGESTED);
+            near.into_iter().map(str::to_owned).collect()
+        };
+        let own = names(&|known| known == provider);
+        if own.is_empty() { names(&|_| true) } else { own }
     }
 
     /// The rows in our own form.

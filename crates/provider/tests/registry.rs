@@ -21,7 +21,7 @@ fn the_rows_that_are_compiled_in_are_sound_and_sorted() {
     assert!(
         models
             .iter()
-            .all(|model| model.input_limit() <= model.window() && model.source == RegistrySource::Builtin)
+            .all(|model| model.input_limit() <= model.context && model.source == RegistrySource::Builtin)
     );
     let text = include_str!("../src/registry/models.jsonl");
     assert!(text.len() < 120 << 10);
@@ -66,11 +66,11 @@ fn tokens_cost_what_their_kind_costs_and_a_model_without_a_price_costs_nothing_t
 fn what_may_be_sent_can_be_less_than_the_window() {
     let registry = Registry::builtin();
     let five = registry.find("gpt-5").unwrap();
-    assert_eq!((five.window(), five.input_limit(), five.output), (400_000, 272_000, Some(128_000)));
+    assert_eq!((five.context, five.input_limit(), five.output), (400_000, 272_000, Some(128_000)));
     let price = five.price.unwrap();
     assert!((price.input, price.output) == (1.25, 10.0) && price.cache_read == Some(0.125), "{price:?}");
     let sonnet = registry.find("claude-sonnet-4-20250514").unwrap();
-    assert_eq!(sonnet.input_limit(), sonnet.window());
+    assert_eq!(sonnet.input_limit(), sonnet.context);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_users_rows_lie_over_those_that_are_compiled_in() {
     let before = Registry::builtin();
     let both = Registry::builtin().under(Registry::read(own).unwrap());
     assert_eq!(both.models().len(), before.models().len() + 2);
-    assert_eq!(both.find("gpt-5").unwrap().window(), 1000);
+    assert_eq!(both.find("gpt-5").unwrap().context, 1000);
     assert_eq!(both.find("gpt-4o").unwrap().provider, "my-proxy");
     assert_eq!(both.find("openai/gpt-4o").unwrap().provider, "openai");
     assert_eq!(both.find("小窓-1").unwrap().source, RegistrySource::File);

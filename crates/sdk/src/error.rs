@@ -75,10 +75,13 @@ fn text_of(error: &komado_engine::Error) -> String {
     use komado_engine::model::ModelError;
     let komado_engine::Error::Model(model) = error else { return error.to_string() };
     match model {
-        ModelError::UnknownWindow { model, silent, .. } => {
+        ModelError::UnknownWindow { model, silent, near, .. } => {
             let silent = silent.as_ref().map(|why| format!(", and its server did not answer ({why})"));
             let silent = silent.unwrap_or_default();
-            format!("the window of model {model:?} is not known{silent}: give it with Model::window(tokens)")
+            let near = komado_core::suggest::did_you_mean(near);
+            format!(
+                "the window of model {model:?} is not known{silent}: {near}give it with Model::window(tokens)"
+            )
         }
         ModelError::NoKey { provider, variables } => format!(
             "{provider} asks for a key, and there is none: set {variables}, or give it with Model::key(text)"

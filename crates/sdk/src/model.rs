@@ -163,7 +163,8 @@ impl Model {
             Some(script) => script.serve(settings, window)?,
             None => settings,
         };
-        let models = ModelResolver { engine: &session.komado.engine, settings: &settings, note: &|_| {} };
+        let (engine, own_id) = (&session.komado.engine, Some(session.id()));
+        let models = ModelResolver { engine, settings: &settings, note: &|_| {}, session: own_id };
         #[cfg_attr(not(feature = "scripted"), expect(unused_mut))]
         let mut model = models.resolve(&own, &self.choice)?;
         #[cfg(feature = "scripted")]
@@ -237,10 +238,11 @@ impl Session<'_> {
         let Some(Resolved { settings, model: resolved, .. }) = &self.resolved else {
             return Err(engine(ModelError::NothingConfigured));
         };
-        let models = ModelResolver { engine: &self.komado.engine, settings, note: &|_| {} };
+        let (session, meter) = (self.thread.session().clone(), self.thread.meter());
+        let engine = &self.komado.engine;
+        let models = ModelResolver { engine, settings, note: &|_| {}, session: Some(&session) };
         let budget = models.budget(&self.thread, resolved)?;
         let asking = ModelTarget { cancel: cancel.clone(), ..resolved.asking.clone() };
-        let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut writer = models.summariser(&session, meter, &model.choice, Some(resolved), cancel)?;
         let mut ladder = settings.summaries.ladder(budget, writer.by());
         let conversed = self.thread.converse(&asking, &mut ladder, &mut RecallTools, &mut |news| {

@@ -158,15 +158,13 @@ impl<'k> SessionBuilder<'k> {
             meter: meter.name().to_owned(),
             ..MetaConfig::default()
         };
+        let usual = Meta::new(id, self.komado.engine.now(), config);
         Ok(Meta {
-            uuid: id.to_string(),
-            task_key: task.unwrap_or_else(|| TaskKey::local(id)),
-            created_at: self.komado.engine.now(),
+            task_key: task.unwrap_or(usual.task_key),
             process_id: std::process::id(),
             hostname: host(),
-            config,
             user: self.user.clone(),
-            queued: false,
+            ..usual
         })
     }
 

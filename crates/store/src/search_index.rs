@@ -8,6 +8,8 @@
 //! An entry is a *sheet*; a long one is cut into *passages*, so that a word deep in a large output counts as much as
 //! one in a short message, and so that its place can be read without reading the rest.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) mod keyed;
 pub(crate) mod postings;
 pub(crate) mod search;
 pub(crate) mod sqlite;

@@ -261,6 +261,18 @@ mod toll_tests {
     }
 
     #[test]
+    fn a_call_that_is_repeated_too_often_ends_the_task_and_another_call_does_not() {
+        let mut toll = toll(TaskLimits { repeats: Some(3), ..TaskLimits::default() });
+        toll.repeat(2, "read");
+        assert_eq!(toll.reached(), None);
+        toll.repeat(3, "read");
+        let Some(reached) = toll.reached() else { panic!("three times are enough") };
+        assert!(reached.to_string().contains("read 3 times") && reached.to_string().contains("max_repeats"));
+        toll.repeat(0, "");
+        assert_eq!(toll.reached(), None);
+    }
+
+    #[test]
     fn time_counts_from_the_first_worker_on() {
         let limits = TaskLimits { time: Some(Duration::from_secs(60)), ..TaskLimits::default() };
         let mark = TaskMark { spent_ms: 60_000, ..TaskMark::default() };

@@ -177,13 +177,14 @@ impl<'e> NodeRunner<'e> for TaskRunner<'_, '_, 'e> {
     }
 
     fn turn(&mut self, thread: &mut Thread<'_>) -> Result<TurnResult> {
-        let mut tokens = 0;
+        let (mut tokens, mut repeated) = (0, None);
         let (tell, cancel) = (self.kit.tell, self.kit.orders.cancel().clone());
         let turned = self.mind.turn(thread, &cancel, &mut |news| match news {
             ExchangeEvent::Sent { tokens: sent, .. } => tokens = sent,
             ExchangeEvent::Fitted(fitted) if !fitted.done.is_empty() => {
                 tell(TaskProgress::Fitted { before: fitted.verdict.tokens, after: fitted.after });
             }
+            ExchangeEvent::Repeated(again) => repeated = Some((again.times, again.tool.clone())),
             ExchangeEvent::Waiting(waiting) => tell(TaskProgress::Trouble { why: waiting.why.clone() }),
             ExchangeEvent::Trouble(why) => tell(TaskProgress::Trouble { why: why.to_string() }),
             _ => {}
@@ -195,6 +196,8 @@ impl<'e> NodeRunner<'e> for TaskRunner<'_, '_, 'e> {
             }
             other => other?,
         };
+        let (times, tool) = repeated.unwrap_or_default();
+        self.toll.repeat(times, &tool);
         self.toll.turn(turned.reply.usage.map_or(0, |usage| usage.total()));
         let said = turned.message.words().trim().chars().take(SHOWN).collect();
         let calls = u32::try_from(turned.message.calls().count()).unwrap_or(u32::MAX);

@@ -142,14 +142,7 @@ fn answer_to(thread: &Thread<'_>, at: Seq, id: &str) -> Result<Option<(Seq, Mess
 
 /// The answer to a call that has no result, and why.
 pub(crate) fn no_result(call: &Call, why: &str, duration_ms: Option<u64>) -> Message {
-    let outcome = ToolOutcome {
-        call_id: call.id.clone(),
-        name: Some(call.name.clone()),
-        content: vec![MessagePart::text(why)],
-        is_error: true,
-        output_ref: None,
-        duration_ms,
-        interrupted: true,
-    };
+    let outcome = ToolOutcome::text(&call.id, Some(call.name.clone()), why);
+    let outcome = ToolOutcome { is_error: true, duration_ms, interrupted: true, ..outcome };
     Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }

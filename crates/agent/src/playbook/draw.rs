@@ -3,7 +3,8 @@
 use super::Playbook;
 use super::node::{NodeAction, PlaybookNode};
 use komado_core::amount::count;
-use komado_core::notation::width as long;
+use komado_core::notation::{self, width as long};
+use komado_engine::transcript::html::escaped;
 use std::collections::BTreeMap;
 
 /// A node in the order of a drawing.
@@ -107,13 +108,7 @@ pub(super) fn told_kind(node: &PlaybookNode) -> String {
 
 /// A text in so many columns, with `…` where something is left out.
 pub(super) fn clipped(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if long(&text) <= width {
-        return text;
-    }
-    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    let end = ends.take_while(|end| long(&text[..*end]) < width).last().unwrap_or(0);
-    format!("{}…", &text[..end])
+    notation::clipped(&text.replace(char::is_control, " "), width)
 }
 
 // A playbook as a picture: one node a row, ways on beside them, child threads in frames.
@@ -320,22 +315,6 @@ fn edges(rows: &[DrawnNode<'_>]) -> Vec<Edge> {
         }
     }
     edges
-}
-
-/// Words in XML, without what XML cannot hold.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 // The words of one box: what people call the node, its id and type, and a line for each of its ways.

@@ -153,7 +153,7 @@ impl<'e> ModelSession<'e> for Head<'e> {
         let seq = thread.reply(message, reply.clone())?;
         let Entry::Message(message, _) = thread.record(seq)?.entry else { unreachable!() };
         let hint = thread.hint(HintTime::AfterReply, &Budget::new(Preset::Komado.policy(), WINDOW, &[]));
-        Ok(TurnResult { seq, message, reply, attempts: 1, is_ours: false, hint })
+        Ok(TurnResult { seq, message, reply, attempts: 1, is_ours: false, hint: hint? })
     }
 
     fn spawn(&self, _thread: &Thread<'_>) -> Result<Spawn> {

@@ -1,8 +1,9 @@
 //! Counting what each contestant kept, and the two forms of the report.
 
-use super::facts::{CLASSES, Facts, holds};
+use super::steps::StepScore;
 use super::{GENERATIONS, LIMITS};
 use crate::error::Result;
+use crate::facts::{CLASSES, Facts, holds};
 use crate::machine::Machine;
 use crate::output::{BenchOutput, number};
 use crate::{command, round};
@@ -59,6 +60,8 @@ pub(super) struct ScoreRow {
     later: [Tally; CLASSES.len()],
     /// Conversations in which each contestant kept no less of what was used later than its rivals.
     best: [u64; CONTESTANTS.len()],
+    /// Calls and to-dos as the digest tells them.
+    pub(super) steps: StepScore,
 }
 
 /// The contestants in the head of a table.
@@ -117,6 +120,19 @@ impl ScoreRow {
         format!("  each fact as often as it occurs: {}", told.join(", "))
     }
 
+    /// Calls that the timeline names and counts, and to-dos as they are told.
+    fn done(&self) -> String {
+        let StepScore { calls, named, covered, open, open_told, finished, finished_as_open } = self.steps;
+        let share = |part: u64| if calls == 0 { 0.0 } else { 100.0 * part as f64 / calls as f64 };
+        format!(
+            "  of {} calls: {:.1} % named, {:.1} % named or counted; open to-dos told {open_told} of {open}, \
+             finished ones told as open {finished_as_open} of {finished}",
+            number(calls),
+            share(named),
+            share(covered)
+        )
+    }
+
     fn as_json(&self, limit: u64) -> serde_json::Value {
         let classes = CLASSES.iter().enumerate().map(|(class, name)| {
             json!({
@@ -132,6 +148,9 @@ impl ScoreRow {
             "digest_tokens": self.digest_tokens, "span_tokens": self.span_tokens,
             "facts": all.facts, "kept": all.shares(), "weighted": Tally::sum(&self.weighted).shares(),
             "used_later": later.facts, "kept_used_later": later.shares(), "best": self.best,
+            "calls": self.steps.calls, "calls_named": self.steps.named, "calls_covered": self.steps.covered,
+            "open_to_dos": self.steps.open, "open_to_dos_told": self.steps.open_told,
+            "finished_to_dos": self.steps.finished, "finished_to_dos_told_as_open": self.steps.finished_as_open,
             "classes": classes.collect::<Vec<_>>(),
         })
     }
@@ -166,6 +185,7 @@ impl DigestReport {
             ))?;
             out.table(&row.cells(), &(1..=14).collect::<Vec<_>>())?;
             out.line(row.weighted())?;
+            out.line(row.done())?;
             let best = CONTESTANTS.iter().zip(row.best).map(|(name, best)| format!("{name} in {best}"));
             out.line(format!(
                 "  kept most of what was used later, ties included: {}",

@@ -9,7 +9,7 @@ use super::super::words::BenchWords;
 use super::{FILL_WINDOW, budget};
 use crate::error::Result;
 use crate::output::progress;
-use komado_core::ladder::marker;
+use komado_core::ladder::{OriginalsHint, marker};
 use komado_core::message::{Message, Role};
 use komado_core::{Meter, Seq, Span, ThreadId};
 use komado_engine::Thread;
@@ -75,7 +75,7 @@ fn bury(thread: &mut Thread<'_>, words: &BenchWords, first: Seq, entries: u64) -
         let turns = ((end - u64::from(thread.last()) - 1) / 4).min(LAST);
         say(thread, words, turn..turn + turns, BODY)?;
         let hide = vec![Span::new(first + 1, thread.last())];
-        let marker = marker(&hide, "");
+        let marker = marker(&hide, "", OriginalsHint::Tools);
         thread.truncate(hide, &marker, "bench")?;
         turn += turns;
         bar.set_position(u64::from(thread.last()));
@@ -99,7 +99,10 @@ fn looked_at(thread: &Thread<'_>, built: PlanSession) -> Result<PlanSession> {
     let mut longest = 0;
     let mut trimmed = 0;
     for item in view.items(source)? {
-        longest = longest.max(source.line(item.seq)?.len() as u64);
+        // A summary is as long as its limit, whatever the messages are.
+        if item.what != komado_core::view::ItemSource::Shown {
+            longest = longest.max(source.line(item.seq)?.len() as u64);
+        }
         trimmed += u64::from(matches!(item.what, komado_core::view::ItemSource::Replaced(_)));
     }
     let (entries, items) = (u64::from(thread.last()), view.weight().items);

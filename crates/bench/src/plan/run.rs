@@ -187,7 +187,7 @@ fn act(what: PlanRun, thread: &Thread<'_>, window: u64) -> Result<PlanMade> {
     match what {
         PlanRun::Judge => {
             let verdict = black_box(thread).will_manage(&budget(window));
-            Ok(PlanMade { tokens: verdict.tokens, ..PlanMade::default() })
+            Ok(PlanMade { tokens: verdict?.tokens, ..PlanMade::default() })
         }
         PlanRun::Plan => plan(thread, window),
         PlanRun::Render => render(thread),

@@ -18,25 +18,28 @@ fn planning_and_rendering_count_the_same_in_a_session_fifty_times_as_long() {
     for session in [short, long] {
         let tokens = session["view_tokens"].as_u64().unwrap();
         assert!((190_000..215_000).contains(&tokens), "{session}");
-        assert!(session["view_trimmed"].as_u64().unwrap() > 100, "{session}");
     }
     // A trim is worked out first, and is not enough.
     assert_eq!(report["rungs"], serde_json::json!(["condense"]));
-    // A number of an entry may have two digits more, and one thing more is shown: a marker.
+    // A number of an entry may have two digits more, and one thing more is shown: a marker. Longer numbers leave the digest less
+    // room, so that it may read a few messages more: as many in a session of ten thousand entries as in one of a million.
     for deed in ["plan", "render"] {
         for key in ["lookups", "reads", "bytes_read", "allocations", "allocated_bytes", "peak_bytes"] {
             let (a, b) = (figure(&report, deed, "short", key), figure(&report, deed, "long", key));
-            assert!(a > 0.0 && b < a * 1.05, "{deed} {key}: {a} and {b}");
+            let most = if deed == "plan" && key == "bytes_read" { 1.1 } else { 1.05 };
+            assert!(a > 0.0 && b < a * most, "{deed} {key}: {a} and {b}");
         }
     }
     for key in ["lookups", "bytes_read", "allocations", "peak_bytes"] {
         let (a, b) = (figure(&report, "open", "short", key), figure(&report, "open", "long", key));
         assert!(a > 0.0 && b < a * 1.25, "open {key}: {a} and {b}");
     }
-    for session in ["short", "long", "wide"] {
-        for key in ["lookups", "reads", "allocations", "peak_bytes"] {
-            assert_eq!(figure(&report, "judge", session, key), 0.0, "judge {session} {key}");
-        }
+    // Where the view may be too full, the task and the latest instruction are looked up: each item once, and few are read.
+    for session in [short, long, wide] {
+        let judged = |key| figure(&report, "judge", session["name"].as_str().unwrap(), key);
+        assert!(judged("lookups") <= session["view_items"].as_f64().unwrap() + 8.0, "{session}");
+        assert!(judged("reads") < 50.0 && judged("allocations") < 100.0, "{session}");
+        assert!(judged("peak_bytes") < 100_000.0, "{session}");
     }
     // The peer is what it would be to read everything.
     assert!(

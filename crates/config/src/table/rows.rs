@@ -94,15 +94,15 @@ pub static SETTINGS: &[Setting] = rows! {
     "budget.reserve" => TOKENS, is_harmless: true;
     /// The share of the window kept free for what no counter sees; unset: 0.1.
     "budget.buffer" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens above which something is done; unset: 0.8.
+    /// The share of what may move (usable, less set-up, task, latest instruction and pins) above which something is done; unset: 0.9.
     "budget.soft" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens to come down to; unset: 0.5.
+    /// The share of what may move to come down to; unset: 0.6.
     "budget.low" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that an edit must free before the window is full; unset: 0.25.
+    /// The share of what may move that an edit must free before the window is full; unset: 0.25.
     "budget.min_gain" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that the newest messages keep; unset: 0.25.
+    /// The share of the usable tokens that the newest messages keep; unset: as much as budget.low has room for.
     "budget.keep" => SettingKind::Ratio, is_harmless: true;
-    /// The share of the usable tokens that a summary may take; unset: 0.1.
+    /// The share of what may move that a summary may take; unset: 0.1.
     "budget.summary" => SettingKind::Ratio, is_harmless: true;
     /// The percentage of the window at which something is done, in place of budget.soft.
     "budget.threshold" => SettingKind::Percent, is_harmless: true;
@@ -188,6 +188,8 @@ pub static SETTINGS: &[Setting] = rows! {
     "server.on_fault" = "pass" => SettingKind::Choice(ON_FAULT);
     /// Whether the model gets tools that read what is hidden from its view.
     "server.recall" = "when_needed" => SettingKind::Choice(RECALL);
+    /// How often a model may make the same call while an edit hides its answer, before the request is refused; 0: as often as it likes.
+    "server.max_repeats" = "0" => count(0, 1_000_000);
     /// Whether other paths under /v1 (embeddings, files) go to the provider as they come.
     "server.forward_other" = "true" => SettingKind::Bool;
     /// The largest request accepted, in megabytes.
@@ -256,6 +258,8 @@ pub static SETTINGS: &[Setting] = rows! {
     "agent.max_total_tokens" = "50000000" => tokens(0, 4_000_000_000);
     /// How many calls in a row may go wrong before the task is ended.
     "agent.max_errors" = "8" => count(1, 1_000_000);
+    /// How often a task may make the same call while an edit hides its answer, before it is ended; 0: as often as it likes.
+    "agent.max_repeats" = "8" => count(0, 1_000_000);
     /// The built-in tools that are offered.
     "tools.enabled" => SettingKind::Lines, default: Some(builtin::ENABLED);
     /// Commands that the shell tool may run; *: any.

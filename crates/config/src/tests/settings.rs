@@ -93,7 +93,7 @@ fn every_setting_of_the_table_reaches_its_field() {
     check_trackers(&config.agent);
     check_mcp_servers(&config.agent, &world);
     assert_eq!(llm.models, ["値", "値"]);
-    assert_eq!(SETTINGS.len(), 132, "a new setting needs a line in this test");
+    assert_eq!(SETTINGS.len(), 134, "a new setting needs a line in this test");
 }
 
 /// What the settings of child threads come to.
@@ -116,7 +116,7 @@ fn check_tasks(agent: &super::super::AgentConfig, world: &World) {
     assert_eq!((agent.concurrency, work.tries), (42, 42));
     assert_eq!([work.hidden, work.pause, work.grace, work.poll], [seconds(42); 4]);
     assert_eq!((limits.turns, limits.time, limits.tokens), (Some(42), Some(seconds(42 * 60)), Some(4242)));
-    assert_eq!((limits.errors, agent.system_prompt.as_deref()), (42, Some("値")));
+    assert_eq!((limits.errors, limits.repeats, agent.system_prompt.as_deref()), (42, Some(42), Some("値")));
     let path = Some(world.path("work/値"));
     assert_eq!([&agent.rules_file, &agent.playbook, &tools.work_dir], [&path; 3]);
     assert_eq!((tools.enabled.len(), tools.allow.len(), tools.timeout), (2, 2, seconds(42)));
@@ -193,7 +193,7 @@ fn check_ladder(config: &super::super::Config) {
     assert_eq!((policy.buffer, policy.low, policy.min_gain, policy.summary), (0.25, 0.25, 0.25, 0.25));
     assert_eq!(
         (policy.trigger, policy.keep, policy.min_messages),
-        (Trigger::Usable(0.25), KeepRule::Share(0.25), 42)
+        (Trigger::Movable(0.25), KeepRule::Share(0.25), 42)
     );
     assert!(!policy.rungs.trim && !policy.rungs.condense);
     assert_eq!(policy.thresholds.global, Some(25.0));

@@ -5,6 +5,7 @@
 
 use super::fact::{DigestSection, Fact, FactKind};
 use super::scan::{fold, is_japanese};
+use super::timeline::Timeline;
 use super::{Digest, words, write};
 use std::collections::BTreeSet;
 
@@ -27,8 +28,9 @@ pub(super) fn audit(digest: &Digest, summary: &str, limit: u64) -> Audit {
     let page = Page::new(summary);
     let lost: Vec<(DigestSection, Fact)> = hard.into_iter().filter(|(_, fact)| !page.holds(fact)).collect();
     let ledger = (!lost.is_empty()).then(|| {
-        let title = words::title(words::LEDGER, digest.span, digest.messages, digest.language());
-        write::lay_out(&title, by_section(&lost), digest.language(), digest.meter, limit)
+        let title = words::title(words::LEDGER, digest.span, digest.messages, ("", false), digest.language());
+        let pen = write::Pen { language: digest.language(), meter: digest.meter, root: "" };
+        write::lay_out(&title, by_section(&lost), &Timeline::default(), pen, limit)
     });
     let lost: Vec<Fact> = lost.into_iter().map(|(_, fact)| fact).collect();
     Audit { total, kept: total - lost.len(), lost, ledger }

@@ -67,10 +67,13 @@ pub(super) enum DigestSection {
     Rules,
     Open,
     Earlier,
+    Timeline,
     Errors,
     Changed,
-    Decisions,
     Commands,
+    Git,
+    /// What the model noted: decisions and findings.
+    Decisions,
     Results,
     Read,
     Ids,
@@ -119,6 +122,41 @@ pub struct Fact {
     pub(super) soft: bool,
     /// Known only from an earlier summary's prose.
     pub(super) told: bool,
+    /// How far something to be done is.
+    pub(super) status: ToDoStatus,
+}
+
+/// How far something to be done is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum ToDoStatus {
+    #[default]
+    Pending,
+    Doing,
+    Done,
+    Dropped,
+}
+
+impl ToDoStatus {
+    /// Its box.
+    pub(super) const fn mark(self) -> &'static str {
+        match self {
+            Self::Pending => "[ ] ",
+            Self::Doing => "[~] ",
+            Self::Done => "[x] ",
+            Self::Dropped => "[-] ",
+        }
+    }
+
+    /// A box that [`Self::mark`] wrote, and what is behind it.
+    pub(super) fn marked(text: &str) -> Option<(Self, &str)> {
+        let all = [Self::Pending, Self::Doing, Self::Done, Self::Dropped];
+        all.into_iter().find_map(|status| Some((status, text.strip_prefix(status.mark())?)))
+    }
+
+    /// True for what is still to be done.
+    pub(super) const fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Doing)
+    }
 }
 
 impl Fact {
@@ -136,6 +174,7 @@ impl Fact {
             cause: None,
             soft: false,
             told: false,
+            status: ToDoStatus::Pending,
         }
     }
 
@@ -170,6 +209,7 @@ impl Fact {
             self.text = other.text;
             self.kind = other.kind;
             self.failed = other.failed;
+            self.status = other.status;
             self.resolved = other.resolved;
             self.output = other.output.or_else(|| self.output.take());
             self.cause = other.cause.or_else(|| self.cause.take());

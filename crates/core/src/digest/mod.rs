@@ -12,6 +12,7 @@ mod fact;
 mod gather;
 mod parse;
 mod scan;
+mod timeline;
 mod words;
 mod write;
 
@@ -20,16 +21,24 @@ mod tests;
 
 pub use audit::Audit;
 pub use fact::{Fact, FactKind};
+pub use parse::quoted;
+pub(crate) use scan::{end, start};
 
-use crate::message::Message;
+use crate::harness::is_continued;
+use crate::message::{Message, MessagePart, Role};
 use crate::meter::Meter;
 use crate::{Seq, Span};
 use fact::DigestSection;
 use gather::{Gathered, Touch};
+use std::collections::BTreeMap;
 use words::Language;
 
 /// What the outcome of a child thread weighs: more than any sentence with a word of decision.
 const CHILD: u32 = 600;
+/// Tokens of a digest in which a root of paths is worth its place.
+const ROOTED: u64 = 200;
+/// Paths that are looked at for their root.
+const ROOTS: usize = 200;
 /// Characters of earlier prose that are kept.
 const PROSE: usize = 24_000;
 
@@ -50,6 +59,11 @@ impl Digest {
         Self { meter, gathered: Gathered::default(), earlier: Vec::new(), span: None, messages: 0 }
     }
 
+    /// What the conversation is about, as the user says it in messages that stay: lines of outputs that name the same are kept.
+    pub fn about(&mut self, request: &str) {
+        self.gathered.asked.extend(gather::user::names(request));
+    }
+
     /// A text that stood in the view for entries before these: a summary, a retained text, a marker. A digest or a
     /// ledger of ours is taken apart and its findings join the new ones; anything else is kept as it is.
     pub fn earlier(&mut self, text: &str) {
@@ -61,21 +75,36 @@ impl Digest {
             self.cover(span.from, span.to);
         }
         self.messages += parsed.messages;
-        let prose = parsed.prose.trim();
-        if !prose.is_empty() {
-            self.gathered.told(prose);
-            self.keep_prose(Fact::new(FactKind::Decision, scan::head_and_tail(prose, PROSE), 0));
-        }
+        self.told(0, &parsed.prose);
         for (section, fact) in parsed.facts {
             self.recall(section, fact);
         }
+        parsed.steps.into_iter().for_each(|item| self.gathered.recall_step(item));
     }
 
     /// The next message of the span.
     pub fn take(&mut self, seq: Seq, message: &Message) {
         self.cover(seq, seq);
         self.messages += 1;
+        for part in &message.parts {
+            // An agent's own summary of what was before its conversation.
+            if let MessagePart::Text { text, .. } = part
+                && message.role == Role::User
+                && is_continued(text)
+            {
+                self.told(seq, text);
+            }
+        }
         self.gathered.take(seq, message);
+    }
+
+    /// A summary that is no digest of ours, as it was met at `seq`.
+    fn told(&mut self, seq: Seq, prose: &str) {
+        let prose = prose.trim();
+        if !prose.is_empty() {
+            self.gathered.told(seq, prose);
+            self.keep_prose(Fact::new(FactKind::Decision, scan::head_and_tail(prose, PROSE), seq));
+        }
     }
 
     /// What came of a thread that was spawned from this one: told in few words by the caller.
@@ -90,8 +119,12 @@ impl Digest {
         if self.is_empty() {
             return String::new();
         }
-        let title = words::title(words::DIGEST, self.span, self.messages, self.language());
-        write::lay_out(&title, self.sections(), self.language(), self.meter, limit)
+        let sections = self.sections();
+        let is_short = limit < ROOTED;
+        let root = if is_short { String::new() } else { root_of(&sections) };
+        let title = words::title(words::DIGEST, self.span, self.messages, (&root, is_short), self.language());
+        let pen = write::Pen { language: self.language(), meter: self.meter, root: &root };
+        write::lay_out(&title, sections, &self.gathered.timeline, pen, limit)
     }
 
     /// The hard facts of the span, most important first.
@@ -142,8 +175,10 @@ impl Digest {
         let touched = |touch| paths.iter().filter(|path| path.touch == touch).cloned().collect::<Vec<_>>();
         let open_call =
             |w: &gather::calls::OpenDigestCall| Fact::new(FactKind::OpenCall, w.text.clone(), w.seq);
-        let mut open = found.todos.open(last);
+        let (mut open, finished) = found.todos.told(last);
         open.extend(found.open.values().map(open_call));
+        open.extend(found.background.values().cloned());
+        open.extend(finished);
         let mut ids = soft_last(found.ids.ranked(last), 200);
         // A figure that a command printed once is noise.
         ids.retain(|fact| fact.kind != FactKind::Number || !fact.soft || fact.weight >= 150);
@@ -155,10 +190,11 @@ impl Digest {
             (DigestSection::Rules, found.rules.ranked(last)),
             (DigestSection::Open, open),
             (DigestSection::Earlier, self.earlier.clone()),
+            (DigestSection::Decisions, found.decisions.ranked(last)),
             (DigestSection::Errors, found.errors.ranked(last)),
             (DigestSection::Changed, touched(Touch::Changed)),
-            (DigestSection::Decisions, found.decisions.ranked(last)),
             (DigestSection::Commands, found.commands.ranked(last)),
+            (DigestSection::Git, found.git.told()),
             (DigestSection::Results, found.results.ranked(last)),
             (DigestSection::Read, touched(Touch::Read)),
             (DigestSection::Ids, ids),
@@ -197,11 +233,16 @@ impl Digest {
                 found.words(fact.at, gather::FactOrigin::Heard, &key);
                 found.rules.put(scan::fold(&key), fact.weighing(900));
             }
+            DigestSection::Timeline => {}
+            DigestSection::Git => found.git.recall(fact),
             DigestSection::Open if fact.kind == FactKind::OpenCall => found.recall_open(fact),
             DigestSection::Open => found.todos.recall(fact),
             DigestSection::Earlier => self.keep_prose(fact),
             DigestSection::Errors => found.errors.put(scan::shape(&key), fact.weighing(200)),
-            DigestSection::Decisions => found.decisions.put(scan::fold(&key), fact.weighing(300)),
+            DigestSection::Decisions => {
+                let weight = gather::user::note_weight(&key.to_lowercase());
+                found.decisions.put(scan::fold(&key), fact.weighing(weight));
+            }
             DigestSection::Commands => found.recall_command(fact),
             DigestSection::Results => found.results.put(scan::shape(&key), fact.weighing(400)),
             DigestSection::Changed => found.paths.put(key, fact.weighing(800).touching(Touch::Changed)),
@@ -217,6 +258,22 @@ impl Digest {
     }
 }
 
+/// The folder that saves the most when it is told once: most files are below it, and its path is long.
+fn root_of(sections: &[(DigestSection, Vec<Fact>)]) -> String {
+    let paths = sections.iter().flat_map(|(_, facts)| facts).filter(|fact| fact.kind == FactKind::Path);
+    let mut below: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in paths.take(ROOTS).map(|fact| fact.text.as_str()).filter(|path| path.starts_with('/')) {
+        for (at, _) in path.match_indices('/').skip(2) {
+            *below.entry(&path[..at]).or_default() += 1;
+        }
+    }
+    let saved =
+        |(root, paths): &(&str, usize)| ((paths - 1) * (root.len() - 1), std::cmp::Reverse(root.len()));
+    let plain = |root: &str| root.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+@".contains(&b));
+    let roots = below.into_iter().filter(|(root, paths)| *paths >= 3 && plain(root));
+    roots.max_by_key(saved).map_or_else(String::new, |(root, _)| root.to_owned())
+}
+
 /// What came up once and weighs less than `least` goes to the end.
 fn soft_last(facts: Vec<Fact>, least: u32) -> Vec<Fact> {
     let (mut firm, mut soft): (Vec<Fact>, Vec<Fact>) =
@@ -229,13 +286,14 @@ fn soft_last(facts: Vec<Fact>, least: u32) -> Vec<Fact> {
 /// True for what a summary must not drop.
 fn is_hard(section: DigestSection, fact: &Fact) -> bool {
     match section {
+        DigestSection::Open => fact.kind != FactKind::ToDo || fact.status.is_open(),
         DigestSection::Newest
         | DigestSection::First
-        | DigestSection::Open
+        | DigestSection::Git
         | DigestSection::Changed
         | DigestSection::Read => true,
         DigestSection::Results | DigestSection::Outputs => true,
-        DigestSection::Earlier | DigestSection::Requests => false,
+        DigestSection::Earlier | DigestSection::Timeline | DigestSection::Requests => false,
         DigestSection::Rules => fact.weight >= 500,
         DigestSection::Errors => fact.resolved.is_none(),
         DigestSection::Decisions => fact.weight >= 300,

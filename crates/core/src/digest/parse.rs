@@ -3,9 +3,10 @@
 //! The mirror of the writer: title, headings, lines. What it cannot place is prose and is kept as prose. It refuses to
 //! take findings from a text that has no title of ours.
 
-use super::fact::{DigestSection, Fact, FactKind};
+use super::fact::{DigestSection, Fact, FactKind, ToDoStatus};
 use super::gather::ids;
-use super::words::{DIGEST, EARLIER, LEDGER, Language, section};
+use super::timeline::{self, TimelineItem, from_root};
+use super::words::{DIGEST, EARLIER, LEDGER, Language, root_of, section};
 use crate::{Seq, Span};
 
 /// What an earlier text held.
@@ -16,6 +17,10 @@ pub(super) struct Parsed {
     pub(super) messages: u64,
     pub(super) language: Option<Language>,
     pub(super) facts: Vec<(DigestSection, Fact)>,
+    /// What was done, in order.
+    pub(super) steps: Vec<TimelineItem>,
+    /// What `./` stands for.
+    root: String,
 }
 
 /// Takes an earlier text apart.
@@ -34,6 +39,7 @@ pub(super) fn parse(text: &str) -> Parsed {
         parsed.take(current, &mut item);
         if let Some((span, messages)) = title(line) {
             (ours, current) = (true, None);
+            parsed.root = root_of(line).to_owned();
             parsed.messages += messages;
             let known = parsed.span.unwrap_or(span);
             parsed.span = Some(Span::new(known.from.min(span.from), known.to.max(span.to)));
@@ -55,6 +61,13 @@ impl Parsed {
     fn take(&mut self, section: Option<DigestSection>, item: &mut String) {
         let text = std::mem::take(item);
         let Some(section) = section.filter(|_| !text.is_empty()) else { return };
+        if section == DigestSection::Timeline {
+            match timeline::parse(&text, &self.root) {
+                Some(item) => self.steps.push(item),
+                None => self.prose.push_str(&format!("{text}\n")),
+            }
+            return;
+        }
         let mut facts = Vec::new();
         match cited(section, &text) {
             Some(fact) => facts.push(fact),
@@ -67,8 +80,21 @@ impl Parsed {
             self.prose.push_str(&text);
             self.prose.push('\n');
         }
+        for fact in facts.iter_mut().filter(|fact| fact.kind == FactKind::Path) {
+            fact.text = from_root(&self.root, &fact.text);
+        }
         self.facts.extend(facts.into_iter().map(|fact| (section, fact)));
     }
+}
+
+/// A text of another writer, in which no line reads as a title of ours any more: what follows such a line would be taken for
+/// findings, also for rules.
+pub fn quoted(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let is_ours = line.starts_with(DIGEST) || line.starts_with(LEDGER);
+        if is_ours { format!("> {line}") } else { line.to_owned() }
+    });
+    lines.collect()
 }
 
 /// The span and the number of messages of a title.
@@ -128,12 +154,14 @@ fn fact_of(section: DigestSection, body: &str, at: Seq) -> Fact {
     let (kind, body) = match section {
         DigestSection::Newest | DigestSection::First | DigestSection::Requests => (FactKind::Request, body),
         DigestSection::Rules => (FactKind::Rule, body),
-        DigestSection::Open => match body.strip_prefix("[ ] ") {
-            Some(todo) => (FactKind::ToDo, todo),
+        DigestSection::Open => match ToDoStatus::marked(body) {
+            Some((status, todo)) => return Fact { status, ..Fact::new(FactKind::ToDo, todo, at) },
             None => (FactKind::OpenCall, body),
         },
         DigestSection::Errors => (FactKind::Error, body),
-        DigestSection::Earlier | DigestSection::Decisions => (FactKind::Decision, body),
+        DigestSection::Earlier | DigestSection::Decisions | DigestSection::Git | DigestSection::Timeline => {
+            (FactKind::Decision, body)
+        }
         DigestSection::Changed | DigestSection::Read | DigestSection::Seen => (FactKind::Path, body),
         DigestSection::Results => (FactKind::Number, body),
         DigestSection::Symbols => (FactKind::Symbol, body),

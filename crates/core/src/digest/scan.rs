@@ -59,7 +59,7 @@ pub(super) fn one_line(text: &str, chars: usize) -> String {
 }
 
 /// The start of `text`, at most `bytes` long and cut between characters.
-pub(super) fn start(text: &str, bytes: usize) -> &str {
+pub(crate) fn start(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -68,7 +68,7 @@ pub(super) fn start(text: &str, bytes: usize) -> &str {
 }
 
 /// The end of `text`, at most `bytes` long and cut between characters.
-pub(super) fn end(text: &str, bytes: usize) -> &str {
+pub(crate) fn end(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {
         from += 1;

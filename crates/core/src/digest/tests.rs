@@ -1,5 +1,7 @@
 //! What a digest promises: bounded, the same each time, cited, in the user's language, lossless over generations.
 
+mod agents;
+
 use super::*;
 use crate::message::{Call, CallKind, MessagePart, OutputRef, Role, ToolOutcome};
 use proptest::prelude::*;
@@ -25,15 +27,7 @@ fn result(id: &str, text: &str) -> Message {
 }
 
 fn outcome(id: &str, text: &str) -> ToolOutcome {
-    ToolOutcome {
-        call_id: id.to_owned(),
-        name: None,
-        content: vec![MessagePart::text(text)],
-        is_error: false,
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    }
+    ToolOutcome::text(id, None, text)
 }
 
 fn digest_of(messages: &[Message]) -> Digest {
@@ -85,7 +79,15 @@ fn assert_cited(text: &str) {
         "{text}"
     );
     let mut items: Vec<String> = Vec::new();
+    let mut done = false;
     for line in lines {
+        if line.starts_with("## ") {
+            done = matches!(line, "## What was done" | "## 行ったこと");
+        } else if done {
+            let place = line.strip_prefix("- @").unwrap_or_default();
+            assert!(place.starts_with(|c: char| c.is_ascii_digit()), "no entry: {line}\n{text}");
+            continue;
+        }
         if let (Some(more), Some(last)) = (line.strip_prefix("  "), items.last_mut()) {
             last.push_str(more);
         } else if line.starts_with("- ") {
@@ -113,7 +115,7 @@ fn a_digest_tells_what_matters_and_cites_it() {
         "- error[E0308]: mismatched types (@5)",
         "/w/src/parser.rs ×4 @7",
         "- The root cause is an unchecked index in parse_line. (@6)",
-        "- cargo test --lib → exit 101 (@4)",
+        "- @4 run cargo test --lib → exit 101: error[E0308]: mismatched types",
         "- 3 failed, 20 passed (@5)",
         "You must never touch Cargo.lock.",
     ] {
@@ -126,7 +128,7 @@ fn a_digest_tells_what_matters_and_cites_it() {
 #[test]
 fn one_message_is_counted_as_one_and_read_back_as_one() {
     let text = digest_of(&[user("Fix src/parser.rs, and never touch Cargo.lock.")]).text(400);
-    assert!(text.starts_with("[digest @1..@1: 1 message; "), "{text}");
+    assert!(text.starts_with("[digest @1..@1: 1 message"), "{text}");
     let mut later = Digest::new(Meter::O200k);
     later.earlier(&text);
     later.take(2, &user("Go on."));
@@ -194,7 +196,7 @@ fn a_japanese_conversation_gets_japanese_headings_and_keeps_its_rules() {
         "## この範囲の最後の依頼",
         "## エラー",
         "- エラー: 型が一致しません (@4)",
-        "## 決定",
+        "## メモ",
         "原因は境界チェックの不足です。 (@2)",
         "必ずテストを追加すること。",
         "絶対にpushしないでください。",
@@ -280,7 +282,8 @@ fn a_todo_of_an_earlier_digest_is_closed_by_a_later_call() {
     let mut next = Digest::new(Meter::O200k);
     next.earlier(&text);
     next.take(9, &call("u", "TaskUpdate", r#"{"taskId":"4","status":"completed"}"#));
-    assert!(!next.text(300).contains("write the page"));
+    let text = next.text(300);
+    assert!(!text.contains("[ ] #4") && text.contains("- [x] #4 write the page (@9)"), "{text}");
 }
 
 #[test]

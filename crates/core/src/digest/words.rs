@@ -5,6 +5,7 @@
 
 use super::fact::DigestSection;
 use super::scan::is_japanese;
+use super::timeline::StepKind;
 use crate::Span;
 
 /// The language of headings.
@@ -46,16 +47,18 @@ impl LanguageCount {
 }
 
 /// The headings of all sections, in their order, in English and Japanese.
-const HEADINGS: [(DigestSection, [&str; 2]); 16] = [
+const HEADINGS: [(DigestSection, [&str; 2]); 18] = [
     (DigestSection::Newest, ["Last request in this span", "この範囲の最後の依頼"]),
     (DigestSection::First, ["First request in this span", "この範囲の最初の依頼"]),
     (DigestSection::Rules, ["Rules", "守ること"]),
     (DigestSection::Open, ["Open", "未完了"]),
     (DigestSection::Earlier, ["Earlier summary", "以前の要約"]),
+    (DigestSection::Timeline, ["What was done", "行ったこと"]),
     (DigestSection::Errors, ["Errors", "エラー"]),
     (DigestSection::Changed, ["Files changed", "変更したファイル"]),
-    (DigestSection::Decisions, ["Decisions", "決定"]),
     (DigestSection::Commands, ["Commands", "コマンド"]),
+    (DigestSection::Git, ["Git", "Git の状態"]),
+    (DigestSection::Decisions, ["Notes", "メモ"]),
     (DigestSection::Results, ["Results", "結果"]),
     (DigestSection::Read, ["Files read", "読んだファイル"]),
     (DigestSection::Ids, ["Ids and numbers", "ID と数値"]),
@@ -79,13 +82,58 @@ pub(super) fn section(name: &str) -> Option<(DigestSection, Language)> {
     })
 }
 
-/// What a digest or a ledger begins with; `kind` in every language, so that it is known again.
-pub(super) fn title(kind: &str, span: Option<Span>, messages: u64, language: Language) -> String {
+/// The words for one kind of step.
+pub(super) struct StepWords {
+    /// Before a single step; one word, and no other kind's.
+    pub(super) verb: &'static str,
+    /// Behind a number, which counts one.
+    pub(super) one: &'static str,
+    pub(super) many: &'static str,
+}
+
+/// The words for a kind of step.
+pub(super) const fn step_words(kind: StepKind, language: Language) -> StepWords {
+    let (verb, one, many) = match (kind, language) {
+        (StepKind::Edit, Language::English) => ("edit", "edit", "edits"),
+        (StepKind::Run, Language::English) => ("run", "run", "runs"),
+        (StepKind::Read, Language::English) => ("read", "read", "reads"),
+        (StepKind::Search, Language::English) => ("search", "search", "searches"),
+        (StepKind::Call, Language::English) => ("call", "call", "calls"),
+        (StepKind::Edit, Language::Japanese) => ("編集", "編集", "編集"),
+        (StepKind::Run, Language::Japanese) => ("実行", "実行", "実行"),
+        (StepKind::Read, Language::Japanese) => ("読む", "読み取り", "読み取り"),
+        (StepKind::Search, Language::Japanese) => ("検索", "検索", "検索"),
+        (StepKind::Call, Language::Japanese) => ("呼出", "呼び出し", "呼び出し"),
+    };
+    StepWords { verb, one, many }
+}
+
+/// What a digest or a ledger begins with; `kind` in every language, so that it is known again. Paths below `root`, if
+/// there is one, are told from there.
+/// The first line. Where it is to be short it says only what is there.
+pub(super) fn title(
+    kind: &str,
+    span: Option<Span>,
+    messages: u64,
+    (root, is_short): (&str, bool),
+    language: Language,
+) -> String {
     let Span { from, to } = span.unwrap_or(Span::new(0, 0));
+    if is_short {
+        return match language {
+            Language::English => format!("{kind}{from}..@{to}: {messages} messages]"),
+            Language::Japanese => format!("{kind}{from}..@{to}: {messages}件]"),
+        };
+    }
     let said = match (language, messages) {
         (Language::Japanese, _) => "件、",
         (Language::English, 1) => " message; ",
         (Language::English, _) => " messages; ",
+    };
+    let root = match (root, language) {
+        ("", _) => String::new(),
+        (root, Language::English) => format!("{}{root}; ", ROOT[0]),
+        (root, Language::Japanese) => format!("{}{root}、", ROOT[1]),
     };
     let what = match (kind == LEDGER, language) {
         (false, Language::English) => "look details up by @seq or ref",
@@ -93,7 +141,16 @@ pub(super) fn title(kind: &str, span: Option<Span>, messages: u64, language: Lan
         (true, Language::English) => "what the summary leaves out",
         (true, Language::Japanese) => "要約にない事実",
     };
-    format!("{kind}{from}..@{to}: {messages}{said}{what}]")
+    format!("{kind}{from}..@{to}: {messages}{said}{root}{what}]")
+}
+
+/// What stands before the root of paths in a title.
+pub(super) const ROOT: [&str; 2] = ["./ is ", "./ は "];
+
+/// The root that a title names.
+pub(super) fn root_of(title: &str) -> &str {
+    let root = ROOT.iter().find_map(|mark| title.split_once(mark)).map_or("", |(_, root)| root);
+    root.split_once([';', '、']).map_or("", |(root, _)| root)
 }
 
 pub(super) const DIGEST: &str = "[digest @";

@@ -5,6 +5,7 @@
 
 use super::fact::{DigestSection, Fact, FactKind};
 use super::scan::{fold, head_and_tail, stands};
+use super::timeline::{Timeline, under};
 use super::words::{Language, earlier, heading};
 use crate::meter::Meter;
 
@@ -20,34 +21,45 @@ struct Block {
 
 /// What all writing needs to know.
 #[derive(Clone, Copy)]
-struct Pen {
-    language: Language,
-    meter: Meter,
+pub(super) struct Pen<'a> {
+    pub(super) language: Language,
+    pub(super) meter: Meter,
+    /// The folder that the title tells once; empty when there is none.
+    pub(super) root: &'a str,
 }
 
-/// Writes `sections` under `title`, at most `limit` tokens long.
+/// Writes `sections`, and what was done, under `title`, at most `limit` tokens long.
 pub(super) fn lay_out(
     title: &str,
     sections: Vec<(DigestSection, Vec<Fact>)>,
-    language: Language,
-    meter: Meter,
+    timeline: &Timeline,
+    pen: Pen<'_>,
     limit: u64,
 ) -> String {
-    let pen = Pen { language, meter };
     let room = limit.saturating_sub(pen.cost(title));
-    let sections = without_told(sections);
+    let mut sections = without_told(sections);
+    if !timeline.is_empty() {
+        let at = sections.partition_point(|(section, _)| *section < DigestSection::Timeline);
+        sections.insert(at, (DigestSection::Timeline, Vec::new()));
+    }
     let wants: Vec<SectionDemand> = sections
         .iter()
         .map(|(section, facts)| SectionDemand {
             section: *section,
-            tokens: pen.demand(*section, facts, room),
+            tokens: match section {
+                DigestSection::Timeline => pen.lines_demand(timeline, room),
+                _ => pen.demand(*section, facts, room),
+            },
         })
         .collect();
     let given = shares(&wants, room);
-    let mut page = Page { spent: 0, said: String::new() };
+    let mut page = Page::default();
     let mut blocks: Vec<(Block, &[Fact])> = Vec::new();
     for ((section, facts), share) in sections.iter().zip(given) {
-        blocks.push(pen.block(*section, facts, share, &mut page));
+        blocks.push(match section {
+            DigestSection::Timeline => (pen.lines(timeline, share, &mut page), [].as_slice()),
+            _ => pen.block(*section, facts, share, &mut page),
+        });
     }
     // What sections could not use goes to the most important first; what is soft has its chance here.
     for (block, rest) in &mut blocks {
@@ -57,15 +69,21 @@ pub(super) fn lay_out(
 }
 
 /// What is written so far.
+#[derive(Default)]
 struct Page {
     spent: u64,
     /// What the user said, word for word: the words in it are found again when the text is read back.
     said: String,
+    /// What was done: commands and files are found again there.
+    done: String,
 }
 
 impl Page {
     /// True when a finding of `section` stands there already and needs no line of its own.
     fn says(&self, section: DigestSection, fact: &Fact) -> bool {
+        if matches!(section, DigestSection::Commands | DigestSection::Read) && fact.output.is_none() {
+            return fact.count < 2 && stands(&self.done, &fact.text, "_/-");
+        }
         let spare = matches!(
             section,
             DigestSection::Rules | DigestSection::Ids | DigestSection::Symbols | DigestSection::Seen
@@ -79,6 +97,31 @@ impl Page {
             self.said.push_str(item);
             self.said.push('\n');
         }
+    }
+}
+
+impl Pen<'_> {
+    fn lines_demand(self, timeline: &Timeline, room: u64) -> u64 {
+        let lines = timeline.lines(self.language, self.root, room, |line| self.cost(line));
+        let tokens: u64 = lines.iter().map(|line| self.cost(line)).sum();
+        tokens + self.cost(&self.heading(DigestSection::Timeline))
+    }
+
+    /// As much of the timeline as `share` tokens hold.
+    fn lines(self, timeline: &Timeline, share: u64, page: &mut Page) -> Block {
+        let section = DigestSection::Timeline;
+        let head = self.cost(&self.heading(section));
+        let room = share.saturating_sub(head);
+        let lines = timeline.lines(self.language, self.root, room, |line| self.cost(line));
+        if !lines.is_empty() {
+            page.spent += head + lines.iter().map(|line| self.cost(line)).sum::<u64>();
+        }
+        for line in &lines {
+            // Where there is a root, the paths below it are told from there.
+            page.done.push_str(&line.replace(" ./", &format!(" {}/", self.root)));
+            page.done.push('\n');
+        }
+        Block { section, lines }
     }
 }
 
@@ -98,7 +141,7 @@ fn without_told(mut sections: Vec<(DigestSection, Vec<Fact>)>) -> Vec<(DigestSec
     sections
 }
 
-impl Pen {
+impl Pen<'_> {
     /// Tokens of a line with its line break; a rounded meter is rounded against us.
     fn cost(self, line: &str) -> u64 {
         self.meter.text(line) + 1
@@ -190,6 +233,9 @@ impl Pen {
 
     /// A finding as it stands in the text.
     fn item(self, section: DigestSection, fact: &Fact) -> String {
+        let rooted = (fact.kind == FactKind::Path).then(|| under(self.root, &fact.text));
+        let rooted = rooted.filter(|text| *text != fact.text).map(|text| Fact { text, ..fact.clone() });
+        let fact = rooted.as_ref().unwrap_or(fact);
         if section.is_list() && can_share(&fact.text) {
             return self.short(fact);
         }
@@ -240,13 +286,13 @@ fn times(fact: &Fact) -> String {
 
 fn marked(section: DigestSection, fact: &Fact) -> String {
     match (section, fact.kind) {
-        (DigestSection::Open, FactKind::ToDo) => format!("[ ] {}", fact.text),
+        (DigestSection::Open, FactKind::ToDo) => format!("{}{}", fact.status.mark(), fact.text),
         _ => fact.text.clone(),
     }
 }
 
 /// Puts the blocks together; what is still too long loses its least important findings.
-fn shorten(title: &str, mut blocks: Vec<Block>, pen: Pen, limit: u64) -> String {
+fn shorten(title: &str, mut blocks: Vec<Block>, pen: Pen<'_>, limit: u64) -> String {
     loop {
         blocks.retain(|block| !block.lines.is_empty());
         let text = assemble(title, &blocks, pen);
@@ -256,13 +302,17 @@ fn shorten(title: &str, mut blocks: Vec<Block>, pen: Pen, limit: u64) -> String 
         }
         let Some(block) = blocks.last_mut() else { return hard_cut(title, pen, limit) };
         while over > 0 {
-            let Some(line) = block.lines.pop() else { break };
+            // The oldest of what was done matters least.
+            let first = block.section == DigestSection::Timeline && !block.lines.is_empty();
+            let Some(line) = (if first { Some(block.lines.remove(0)) } else { block.lines.pop() }) else {
+                break;
+            };
             over = over.saturating_sub(pen.cost(&line));
         }
     }
 }
 
-fn assemble(title: &str, blocks: &[Block], pen: Pen) -> String {
+fn assemble(title: &str, blocks: &[Block], pen: Pen<'_>) -> String {
     let mut text = title.to_owned();
     for block in blocks {
         text.push('\n');
@@ -287,7 +337,7 @@ fn assemble(title: &str, blocks: &[Block], pen: Pen) -> String {
 }
 
 /// The title alone, as much of it as a tiny limit lets stand.
-fn hard_cut(title: &str, pen: Pen, limit: u64) -> String {
+fn hard_cut(title: &str, pen: Pen<'_>, limit: u64) -> String {
     let mut chars = title.chars().count();
     loop {
         let text: String = title.chars().take(chars).collect();
@@ -316,13 +366,18 @@ pub(super) struct SectionDemand {
 /// The parts of the room that sections take when all want more than there is.
 const fn part(section: DigestSection) -> u64 {
     match section {
+        // In its own words the model says in few tokens what it took many to find.
+        DigestSection::Decisions => 60,
         DigestSection::Earlier => 30,
-        DigestSection::Newest | DigestSection::Changed | DigestSection::Commands => 13,
-        DigestSection::Rules | DigestSection::First | DigestSection::Read => 11,
-        DigestSection::Errors => 10,
+        DigestSection::Timeline => 22,
+        DigestSection::Newest => 13,
+        DigestSection::Commands => 12,
+        DigestSection::Rules | DigestSection::First | DigestSection::Changed | DigestSection::Errors => 11,
         DigestSection::Open | DigestSection::Ids => 9,
-        DigestSection::Decisions => 7,
-        DigestSection::Symbols | DigestSection::Seen => 6,
+        DigestSection::Symbols => 8,
+        DigestSection::Read => 6,
+        DigestSection::Seen => 5,
+        DigestSection::Git => 4,
         DigestSection::Results | DigestSection::Outputs | DigestSection::Requests => 4,
     }
 }

@@ -145,6 +145,7 @@ impl LineWriter {
             self.content(&outcome.content)
                 .flag("is_error", outcome.is_error)
                 .flag("interrupted", outcome.interrupted);
+            self.maybe("replaces", outcome.replaces.as_ref());
             self.maybe("output_ref", outcome.output_ref.as_ref())
                 .maybe("duration_ms", outcome.duration_ms.as_ref());
         } else {

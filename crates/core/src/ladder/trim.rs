@@ -2,16 +2,15 @@
 //!
 //! What a later call has made stale goes first: an earlier read of a file that was read or written since, an earlier
 //! answer to the same question. Then the oldest. Enough at once to come down to the mark, because each edit breaks the
-//! prefix that the provider has cached; and none at all when it is not worth that.
+//! prefix that the provider has cached; and none at all when it is not worth that. The last one is shown in part, when
+//! not all of it has to go. What the model has not answered yet is never touched.
 
 use super::{LadderStep, Rung, Scene, placeholder};
-use crate::budget::share;
-use crate::clip::{ClipLimits, clip};
+use crate::Seq;
 use crate::head::EntrySource;
 use crate::journal::{Entry, Replace};
 use crate::message::{Call, Message};
 use crate::view::ShownItem;
-use crate::{Meter, Seq};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -43,18 +42,49 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         }
         let mut candidates = self.candidates()?;
         candidates.sort_by_key(|candidate| (!candidate.stale, candidate.item.seq));
-        let wanted = self.tokens().saturating_sub(self.budget.low).max(gain);
-        let (mut freed, mut replace) = (0, Vec::new());
+        let wanted = self.tokens().saturating_sub(self.marks.low).max(gain);
+        let (mut freed, mut chosen) = (0, Vec::new());
         for candidate in candidates {
             if freed >= wanted {
                 break;
             }
-            freed += u64::from(candidate.item.tokens - candidate.replace.tokens);
-            replace.push(candidate.replace);
+            let replace = self.at_least(&candidate, wanted - freed)?;
+            freed += u64::from(candidate.item.tokens - replace.tokens);
+            chosen.push(Candidate { replace, ..candidate });
         }
+        freed -= self.give_back(&mut chosen, freed, gain);
+        let mut replace: Vec<Replace> = chosen.into_iter().map(|candidate| candidate.replace).collect();
         replace.sort_by_key(|replace| replace.seq);
         Ok((freed >= gain && !replace.is_empty())
             .then_some(LadderStep::Replace { rung: Rung::Trim, replace }))
+    }
+
+    /// Where what is chosen leads below the low mark, the newest of it stay whole, as long as the view stays under the high
+    /// mark and `gain` tokens leave. Gives their tokens.
+    fn give_back(&self, chosen: &mut Vec<Candidate>, freed: u64, gain: u64) -> u64 {
+        let (mut after, mut given) = (self.tokens().saturating_sub(freed), 0);
+        chosen.sort_by_key(|candidate| candidate.item.seq);
+        for i in (0..chosen.len()).rev() {
+            let more = u64::from(chosen[i].item.tokens - chosen[i].replace.tokens);
+            let is_low = self.counts_movable() && after < self.marks.low;
+            if is_low && after + more <= self.marks.high && freed - given - more >= gain {
+                (after, given) = (after + more, given + more);
+                chosen.remove(i);
+            }
+        }
+        given
+    }
+
+    /// What is shown of an output that must give `tokens`: a part of it, or the placeholder.
+    fn at_least(&self, candidate: &Candidate, tokens: u64) -> Result<Replace, S::Error> {
+        let item = candidate.item;
+        let Some(cap) = u64::from(item.tokens).checked_sub(tokens) else {
+            return Ok(candidate.replace.clone());
+        };
+        let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
+            return Ok(candidate.replace.clone());
+        };
+        Ok(self.excerpt(item.seq, &message).part(cap).unwrap_or_else(|| candidate.replace.clone()))
     }
 
     /// Outputs before the end that is spared.
@@ -63,23 +93,24 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
         self.blocks.outputs.iter().filter(move |item| item.seq < before && item.tokens >= SMALL)
     }
 
-    /// Where the end begins that a trim spares: as the policy says, at least the last block.
-    pub(super) fn spared(&self) -> Seq {
-        let row = &self.blocks.row;
-        let from = self.spare().min(row.len().saturating_sub(1));
-        row.get(from).map_or(0, |block| block.extent.from)
+    /// Where the end begins that a trim spares: as the policy says, at least the newest unit.
+    fn spared(&self) -> Seq {
+        let from = self.spare().min(self.blocks.older);
+        self.blocks.row.get(from).map_or(Seq::MAX, |block| block.extent.from)
     }
 
     fn candidates(&self) -> Result<Vec<Candidate>, S::Error> {
         let asked = self.asked()?;
         let mut found = Vec::new();
         for item in self.old_outputs() {
-            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
+            let Entry::Message(message, _) = self.source.record(self.view.result(item.seq))?.entry else {
+                continue;
+            };
             let Some(outcome) = message.outcome() else { continue };
             let lines = message.words().lines().count() as u64;
             let text = placeholder(item.seq, outcome.output_ref.as_ref(), lines);
             let tokens = self.meter.message(&message.saying(&text));
-            if tokens < item.tokens {
+            if self.pays(u64::from(item.tokens), u64::from(tokens)) {
                 let stale = asked.is_stale(self.source.head(item.seq)?.unit, &outcome.call_id);
                 found.push(Candidate {
                     item: *item,
@@ -96,7 +127,8 @@ impl<S: EntrySource + ?Sized> Scene<'_, S> {
     fn asked(&self) -> Result<Asked, S::Error> {
         let mut asked = Asked::default();
         let mut heard = 0;
-        for item in &self.blocks.outputs {
+        // Also by calls of the newest unit: its outputs stay, and make others stale.
+        for item in self.blocks.outputs.iter().chain(&self.blocks.newest) {
             let unit = self.source.head(item.seq)?.unit;
             if unit != heard
                 && let Entry::Message(message, _) = self.source.record(unit)?.entry
@@ -149,117 +181,4 @@ fn subject(call: &Call) -> Subject {
         None => (call.name.as_str(), call.arguments.as_str()).hash(&mut hasher),
     }
     hasher.finish()
-}
-
-// The last rungs: what is too large by itself is shown in part.
-//
-// First the outputs that are still shown, the largest most; then, when nothing else is left, the first request and
-// the newest message of the user. What is cut out is named, and can be read under the entry's number.
-
-/// A clipped text shorter than this says nothing; a placeholder says as much.
-const SHORTEST: usize = 400;
-
-/// Bytes that a token of words has at the most, on average.
-const LONGEST: u64 = 16;
-
-/// Halvings until a text is as long as it can be: the rest is less than a hundredth of it.
-const ROUNDS: u32 = 10;
-
-impl<S: EntrySource + ?Sized> Scene<'_, S> {
-    /// Recent outputs that take more than a quarter of what is usable by themselves: they are cut first, so that one of them
-    /// does not push everything else out.
-    pub(super) fn clip_large(&self) -> Result<Option<LadderStep>, S::Error> {
-        let cap = share(self.budget.own(), 0.25);
-        // Older ones become placeholders, where the policy trims.
-        let from = if self.budget.policy.rungs.trim { self.spared() } else { 0 };
-        let is_large = |item: &&ShownItem| item.seq >= from && u64::from(item.tokens) > cap;
-        let large: Vec<ShownItem> = self.blocks.outputs.iter().filter(is_large).copied().collect();
-        self.clip_to(&large, cap)
-    }
-
-    /// Outputs that are still shown, each cut to an equal share of the room there is.
-    pub(super) fn clip_outputs(&self) -> Result<Option<LadderStep>, S::Error> {
-        self.clip_items(&self.blocks.outputs)
-    }
-
-    /// The first request and the newest message of the user, cut to the room there is.
-    pub(super) fn clip_requests(&self) -> Result<Option<LadderStep>, S::Error> {
-        let mut requests: Vec<ShownItem> = self.blocks.first.into_iter().chain(self.blocks.newest).collect();
-        requests.dedup();
-        self.clip_items(&requests)
-    }
-
-    /// Items cut so that all of them fit beside the rest.
-    fn clip_items(&self, items: &[ShownItem]) -> Result<Option<LadderStep>, S::Error> {
-        let all: u64 = items.iter().map(|item| u64::from(item.tokens)).sum();
-        let rest = self.tokens() - all;
-        self.clip_to(items, level(items, self.budget.usable.saturating_sub(rest)))
-    }
-
-    fn clip_to(&self, items: &[ShownItem], cap: u64) -> Result<Option<LadderStep>, S::Error> {
-        let mut replace = Vec::new();
-        for item in items.iter().filter(|item| u64::from(item.tokens) > cap) {
-            let Entry::Message(message, _) = self.source.record(item.seq)?.entry else { continue };
-            let swap = clipped(self.meter, item.seq, &message, cap);
-            if swap.tokens < item.tokens {
-                replace.push(swap);
-            }
-        }
-        replace.sort_by_key(|replace| replace.seq);
-        Ok((!replace.is_empty()).then_some(LadderStep::Replace { rung: Rung::Clip, replace }))
-    }
-}
-
-/// The most that each may have so that all fit into `room`: the small ones whole, the large ones equally.
-fn level(items: &[ShownItem], room: u64) -> u64 {
-    let mut sizes: Vec<u64> = items.iter().map(|item| u64::from(item.tokens)).collect();
-    sizes.sort_unstable();
-    let mut room = room;
-    for (i, size) in sizes.iter().enumerate() {
-        let each = room / (sizes.len() - i) as u64;
-        if *size > each {
-            return each;
-        }
-        room -= size;
-    }
-    u64::MAX
-}
-
-/// The message with as much of its words as `cap` tokens hold, or with a placeholder when that is nothing.
-pub(crate) fn clipped(meter: Meter, seq: Seq, message: &Message, cap: u64) -> Replace {
-    let words = message.words();
-    let output = message.outcome().and_then(|outcome| outcome.output_ref.as_ref());
-    let own = format!("@{seq}");
-    let name = output.map_or(own.as_str(), |output| output.id.as_str());
-    let mut best = None;
-    // More bytes than these hold more tokens than `cap` in anything but blanks; to try them would only take long.
-    let longest = usize::try_from(cap.saturating_mul(LONGEST)).unwrap_or(usize::MAX).max(2 * SHORTEST);
-    let (mut least, mut most) = (SHORTEST, words.len().min(longest));
-    for _ in 0..ROUNDS {
-        if least >= most || cap == 0 {
-            break;
-        }
-        let bytes = least.midpoint(most);
-        let limits = ClipLimits { max_message_bytes: bytes, max_line_length: bytes };
-        let fits = clip(&words, &limits, name).and_then(|text| {
-            let tokens = meter.message(&message.saying(&text));
-            (u64::from(tokens) <= cap).then_some(Replace { seq, text, tokens })
-        });
-        match fits {
-            Some(fit) => (best, least) = (Some(fit), bytes + 1),
-            None => most = bytes,
-        }
-    }
-    if let Some(best) = best {
-        return best;
-    }
-    let text = match message.outcome() {
-        Some(_) => placeholder(seq, output, words.lines().count() as u64),
-        None => format!(
-            "[a message of {} bytes; read it with tool_output_cache({{\"ref_id\":\"@{seq}\"}})]",
-            words.len()
-        ),
-    };
-    let tokens = meter.message(&message.saying(&text));
-    Replace { seq, text, tokens }
 }

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::message::{Call, CallKind, ImageSource, MessagePart, Opaque, Role, ToolOutcome};
+use crate::picture::{PictureRule, PictureSize};
 use crate::raw::RawJson;
 use proptest::prelude::*;
 
@@ -50,15 +51,7 @@ fn check_text(text: &str, o200k: u64, cl100k: u64) {
 }
 
 fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
-    let outcome = ToolOutcome {
-        call_id: "call_1".into(),
-        name: None,
-        content,
-        is_error,
-        output_ref: None,
-        duration_ms: None,
-        interrupted: false,
-    };
+    let outcome = ToolOutcome { content, is_error, ..ToolOutcome::text("call_1", None, "") };
     Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
 }
 
@@ -78,7 +71,8 @@ fn picture(url: &str) -> MessagePart {
 }
 
 fn stored(byte_size: u64) -> MessagePart {
-    let source = ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size };
+    let source =
+        ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size, pixels: None };
     MessagePart::Image { source, detail: None }
 }
 
@@ -139,13 +133,31 @@ fn messages_count_part_by_part() {
 }
 
 #[test]
-fn images_count_by_the_root_of_their_encoded_length() {
+fn pictures_of_unknown_size_count_as_usual_ones_or_by_the_root_of_their_encoded_length() {
     let kilobyte = format!("data:image/png;base64,{}", "X".repeat(1000));
     let seen = vec![picture(&kilobyte), picture("https://example.org/cat.png")];
-    check_message(&Message::of(Role::User, seen), [336, 336, 0, 0, 498]);
+    check_message(&Message::of(Role::User, seen), [1_435, 1_435, 0, 0, 498]);
     check_message(&Message::of(Role::User, vec![stored(750)]), [36, 36, 0, 0, 48]);
-    check_message(&Message::of(Role::User, vec![picture("data:,"), stored(0)]), [604, 604, 0, 0, 900]);
+    check_message(&Message::of(Role::User, vec![picture("data:,"), stored(0)]), [2_802, 2_802, 0, 0, 900]);
     assert_eq!(Meter::O200k.message(&Message::of(Role::User, vec![stored(u64::MAX)])), u32::MAX);
+}
+
+#[test]
+fn pictures_of_known_size_count_by_the_rule_of_the_model() {
+    let pixels = Some(PictureSize { width: 1_024, height: 1_024 });
+    let source = ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size: 9, pixels };
+    let seen = |detail: Option<&str>| {
+        let detail = detail.map(str::to_owned);
+        Message::of(Role::User, vec![MessagePart::Image { source: source.clone(), detail }])
+    };
+    let tokens = |model, detail| Meter::O200k.message_for(&seen(detail), PictureRule::for_model(model));
+    assert_eq!(tokens("gpt-4o", None), 4 + 765);
+    assert_eq!(tokens("gpt-4o", Some("low")), 4 + 85);
+    assert_eq!(tokens("claude-opus-4", None), 4 + 1_399);
+    assert_eq!(Meter::O200k.message(&seen(None)), 4 + 1_399, "of which model is not known");
+    let shown = outcome(vec![MessagePart::Image { source: source.clone(), detail: None }], false);
+    let words = u32::try_from(Meter::O200k.text("Tool Result (call_1)")).unwrap();
+    assert!(Meter::O200k.message_for(&shown, PictureRule::Crops) >= words + 4 * 258);
 }
 
 #[test]

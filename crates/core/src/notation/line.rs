@@ -274,7 +274,8 @@ impl NotationLine<'_> {
             }
             out.push_str(tail);
         }
-        clip(&out, width)
+        // The last resort: when the words alone are too wide, the line ends early.
+        clipped(&out, width)
     }
 
     /// What stands before and behind each body; a list is told by its length.
@@ -380,24 +381,4 @@ fn draw(body: &TokenBody<'_>, share: usize, out: &mut String) {
         out.push(CUT);
     }
     out.push_str(quote);
-}
-
-/// The last resort: when the words alone are too wide, the line ends early.
-fn clip(line: &str, width: usize) -> String {
-    if columns(line) <= width {
-        return line.to_owned();
-    }
-    let mut out = String::new();
-    let mut sum = 0;
-    for c in line.chars() {
-        sum += columns_of(c);
-        if sum + 1 > width {
-            break;
-        }
-        out.push(c);
-    }
-    if width > 0 {
-        out.push(CUT);
-    }
-    out
 }

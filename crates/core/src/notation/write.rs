@@ -157,6 +157,7 @@ impl<'a> NotationLine<'a> {
                 self.word(word);
             }
         }
+        self.maybe_word(outcome.replaces.map(|seq| format!("replaces={seq}")));
         self.maybe_word(mark);
         outcome.content.iter().fold(&mut *self, |line, part| line.part(part));
         self.maybe(outcome.output_ref.as_ref(), Self::output_ref);
@@ -182,10 +183,13 @@ impl<'a> NotationLine<'a> {
                 self.word("image");
                 match source {
                     ImageSource::Url { url } => self.text(url),
-                    ImageSource::Blob { blob, media_type, byte_size } => self
+                    ImageSource::Blob { blob, media_type, byte_size, pixels } => self
                         .attr("blob", Some(blob))
                         .attr("type", Some(media_type))
-                        .word(format!("bytes={byte_size}")),
+                        .word(format!("bytes={byte_size}"))
+                        .maybe(pixels.as_ref(), |line, size| {
+                            line.word(format!("pixels={}x{}", size.width, size.height))
+                        }),
                 };
                 self.attr("detail", detail.as_deref())
             }

@@ -74,8 +74,8 @@ impl Walk {
                     view.pins.push(head.operand);
                 }
             }
-            Kind::AnchorUpdate => {
-                view.anchors.entry(head.operand.from).or_insert((seq, head.tokens));
+            Kind::AnchorUpdate | Kind::LateResult if !view.cancelled.contains(&seq) => {
+                view.updates.entry(head.operand.from).or_insert((seq, head.tokens));
             }
             Kind::Revert if !view.cancelled.contains(&seq) => {
                 view.cancelled.insert(head.operand.from);

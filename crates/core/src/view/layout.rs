@@ -73,7 +73,10 @@ impl View {
         for edit in &self.edits {
             replaced.extend(edit.replace.iter().map(|&(seq, tokens)| (seq, (edit.seq, tokens))));
         }
-        replaced.extend(self.anchors.iter().map(|(&first, &by)| (first, by)));
+        for (&seq, &update) in &self.updates {
+            let now = replaced.entry(seq).or_insert(update);
+            *now = update.max(*now);
+        }
         let seen = |seq: Seq| {
             let i = visible.partition_point(|span| span.to < seq);
             visible.get(i).is_some_and(|span| span.holds(seq))
@@ -118,6 +121,10 @@ impl View {
         for span in &self.path {
             let (before, after) = (source.head(span.from - 1)?, source.head(span.to)?);
             tokens += after.sums.iter().sum::<u64>() - before.sums.iter().sum::<u64>();
+        }
+        for (&seq, &(_, now)) in &self.updates {
+            tokens += u64::from(now);
+            tokens -= u64::from(source.head(seq)?.tokens);
         }
         Ok(tokens)
     }

@@ -37,7 +37,7 @@ impl View {
     ) -> Result<(), E> {
         self.pour_above(source, pour)?;
         let mut swaps = ReplacedTexts::default();
-        self.try_each_item(source, |item| pour_item(source, item, &mut swaps, None, pour))
+        self.try_each_item(source, |item| pour_item(self, source, item, &mut swaps, None, pour))
     }
 
     /// Hands on what one item shows.
@@ -47,7 +47,7 @@ impl View {
         item: ShownItem,
         pour: &mut impl FnMut(Seq, &Message) -> Result<(), E>,
     ) -> Result<(), E> {
-        pour_item(source, item, &mut ReplacedTexts::default(), None, pour)
+        pour_item(self, source, item, &mut ReplacedTexts::default(), None, pour)
     }
 
     /// Hands on only what was said after entry `after`. For a caller who knows that no operation came since: then this
@@ -63,7 +63,7 @@ impl View {
             let kind = source.head(seq)?.kind;
             if kind.is_item() {
                 let item = ShownItem { seq, what: ItemSource::Said(kind), tokens: 0 };
-                pour_item(source, item, &mut swaps, None, pour)?;
+                pour_item(self, source, item, &mut swaps, None, pour)?;
             }
         }
         Ok(())
@@ -72,6 +72,7 @@ impl View {
 
 /// Hands on what one item shows; `within` is true for threads whose anchors are shown in brief.
 pub(super) fn pour_item<S: EntrySource + ?Sized, E: From<S::Error>>(
+    view: &View,
     source: &S,
     item: ShownItem,
     swaps: &mut ReplacedTexts,
@@ -95,11 +96,26 @@ pub(super) fn pour_item<S: EntrySource + ?Sized, E: From<S::Error>>(
             Entry::Anchor(now) => pour(item.seq, &Message::text(Role::System, now.text)),
             _ => Ok(()),
         },
-        (ItemSource::Replaced(by), Entry::Message(message, _)) => {
+        (ItemSource::Replaced(by), Entry::Message(said, _)) => {
+            let last = view.result(item.seq);
+            let message = match last == item.seq {
+                true => said,
+                false => message_at(source, last)?.unwrap_or(said),
+            };
+            if by == last {
+                return pour(item.seq, &message);
+            }
             pour(item.seq, &message.saying(swaps.text(source, item.seq, by)?))
         }
         _ => Ok(()),
     }
+}
+
+fn message_at<S: EntrySource + ?Sized>(source: &S, seq: Seq) -> Result<Option<Message>, S::Error> {
+    Ok(match source.record(seq)?.entry {
+        Entry::Message(message, _) => Some(message.in_place()),
+        _ => None,
+    })
 }
 
 // What a spawned thread sees of the threads above it.
@@ -158,7 +174,7 @@ impl View {
             };
             let within = |thread: &ThreadId| share.is_within(thread);
             view.try_each_item(&*above, |item| match slice.keeps(item.seq) {
-                true => pour_item(&*above, item, &mut swaps, Some(&within), &mut onto),
+                true => pour_item(&view, &*above, item, &mut swaps, Some(&within), &mut onto),
                 false => Ok(()),
             })?;
         }

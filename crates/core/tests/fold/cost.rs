@@ -55,6 +55,7 @@ fn output(book: &mut Book, n: usize) -> Seq {
         output_ref: None,
         duration_ms: None,
         interrupted: false,
+        replaces: None,
     };
     said(book, Message::of(Role::Tool, vec![MessagePart::Result(outcome)]))
 }

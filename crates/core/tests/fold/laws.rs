@@ -111,6 +111,11 @@ fn unit_of(play: &Play, seq: Seq) -> Seq {
         Some(Entry::Message(message, _)) => Some(message.role),
         _ => None,
     };
+    if let Some(Entry::Message(late, _)) = play::entry(&play.book, seq)
+        && let Some(first) = late.replaces()
+    {
+        return unit_of(play, first);
+    }
     if role(seq) != Some(Role::Tool) {
         return seq;
     }
@@ -236,8 +241,13 @@ fn random_journals_reach_every_corner() {
     assert!(rare.is_empty(), "seldom or never: {rare:?}\nof {seen:?}");
 }
 
-const CORNERS: [&str; 27] = [
+const CORNERS: [&str; 32] = [
     "message",
+    "late result",
+    "late result after another",
+    "late result of a hidden call",
+    "late result that was trimmed",
+    "revert of a late result",
     "calls at once",
     "setup",
     "condense or truncate",
@@ -270,9 +280,21 @@ fn corners(play: &Play, entry: &Entry, seq: Seq) -> Vec<&'static str> {
     let book = &play.book;
     match entry {
         Entry::Message(message, _) if message.calls().count() > 1 => vec!["calls at once"],
+        Entry::Message(message, _) if message.replaces().is_some() => {
+            let first = message.replaces().unwrap();
+            let before = book.view_at(seq - 1);
+            let mut found = vec!["late result"];
+            found.extend((before.result(first) != first).then_some("late result after another"));
+            found.extend((!before.shows(first)).then_some("late result of a hidden call"));
+            found
+        }
         Entry::Message(..) => vec!["message"],
         Entry::Setup(_) => vec!["setup"],
-        Entry::Edit(edit) if edit.hide.is_empty() => vec!["trim"],
+        Entry::Edit(edit) if edit.hide.is_empty() => {
+            let before = book.view_at(seq - 1);
+            let is_late = edit.replace.iter().any(|swap| before.result(swap.seq) != swap.seq);
+            vec![if is_late { "late result that was trimmed" } else { "trim" }]
+        }
         Entry::Edit(edit) => {
             let covers = |old: Seq| book.view_at(seq - 1).edits().any(|e| e == old);
             let now: Vec<Seq> = book.view_at(seq).edits().collect();
@@ -284,6 +306,7 @@ fn corners(play: &Play, entry: &Entry, seq: Seq) -> Vec<&'static str> {
         }
         Entry::Revert { target } => match play::entry(book, *target) {
             Some(Entry::Revert { .. }) => vec!["revert of a revert"],
+            Some(Entry::Message(..)) => vec!["revert of a late result"],
             _ => vec!["revert"],
         },
         Entry::Rewind { to: 0 } => vec!["rewind to nothing"],

@@ -8,6 +8,7 @@ mod branch;
 mod cost;
 pub(crate) mod dice;
 mod elders;
+mod late;
 mod laws;
 mod lines;
 pub(crate) mod play;

@@ -6,7 +6,7 @@
 use crate::fold::dice::Dice;
 use crate::fold::sayings;
 use komado_core::journal::{Anchor, Close, Edit, EditKind, Ending, Entry, Replace, Sent, Show, ShowKind};
-use komado_core::message::Role;
+use komado_core::message::{MessagePart, Role};
 use komado_core::view::ShownItem;
 use komado_core::{Message, Seq, Span, ThreadId, View};
 use komado_testkit::soak::times;
@@ -111,7 +111,8 @@ pub(crate) fn propose(book: &Book, dice: &mut Dice) -> (Entry, u32) {
         return kin(book, dice);
     }
     match dice.below(100) {
-        0..44 => (say(book, dice), dice.below(500)),
+        0..8 => (late(book, dice), dice.below(500)),
+        8..44 => (say(book, dice), dice.below(500)),
         44..69 => edit(book, dice),
         69..77 => (Entry::Revert { target: revertible(book, dice) }, 0),
         77..83 => (Entry::Rewind { to: moment(book, dice) }, 0),
@@ -143,6 +144,23 @@ pub(crate) fn say(book: &Book, dice: &mut Dice) -> Entry {
             Entry::Message(message, reply)
         }
     }
+}
+
+/// A result in the place of an earlier one, or of something that is none.
+pub(crate) fn late(book: &Book, dice: &mut Dice) -> Entry {
+    let seq = book.view().last() + 1;
+    let outcome_at = |at: Seq| match entry(book, at) {
+        Some(Entry::Message(message, _)) => message.outcome().map(|outcome| (at, outcome.call_id.clone())),
+        _ => None,
+    };
+    let answered: Vec<(Seq, String)> = (1..seq).filter_map(outcome_at).collect();
+    let (place, call) = dice.pick(&answered).cloned().unwrap_or((1, "c1".into()));
+    let place = if dice.chance(95) { place } else { dice.below(seq + 1) };
+    let mut message = sayings::result(dice, seq, &call);
+    if let [MessagePart::Result(outcome)] = &mut message.parts[..] {
+        outcome.replaces = Some(place);
+    }
+    Entry::Message(message, None)
 }
 
 /// A random edit, and its tokens: mostly those of its texts, but nothing holds a writer to that.
@@ -247,6 +265,11 @@ pub(crate) fn entry(book: &Book, seq: Seq) -> Option<&Entry> {
 }
 
 fn revertible(book: &Book, dice: &mut Dice) -> Seq {
+    let is_late = |entry: &Entry| matches!(entry, Entry::Message(message, _) if message.replaces().is_some());
+    let late: Vec<Seq> = book.records().filter(|r| is_late(&r.entry)).map(|r| r.seq).collect();
+    if let Some(&seq) = dice.pick(&late).filter(|_| dice.chance(25)) {
+        return seq;
+    }
     let ops = book.records().filter(|r| matches!(r.entry, Entry::Edit(_) | Entry::Revert { .. }));
     let ops: Vec<Seq> = ops.map(|r| r.seq).collect();
     match dice.pick(&ops) {

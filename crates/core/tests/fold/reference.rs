@@ -85,12 +85,15 @@ impl<'a> Naive<'a> {
             let swap = edit.replace.iter().find(|swap| swap.seq == seq)?;
             Some((*by, swap.tokens))
         });
-        let by_anchor =
+        let by_update =
             self.path.iter().rev().map(|&at| self.record(at)).find_map(|record| match &record.entry {
                 Entry::Anchor(anchor) if anchor.first == Some(seq) => Some((record.seq, record.tokens)),
+                Entry::Message(late, _) if late.replaces() == Some(seq) && self.in_force(record.seq) => {
+                    Some((record.seq, record.tokens))
+                }
                 _ => None,
             });
-        by_edit.or(by_anchor)
+        by_edit.max(by_update)
     }
 
     /// What is shown, in order.
@@ -144,7 +147,7 @@ fn path(entries: &[&Record], moment: Seq) -> Vec<Seq> {
 
 pub(crate) fn is_item(entry: &Entry) -> bool {
     match entry {
-        Entry::Message(..) => true,
+        Entry::Message(message, _) => message.replaces().is_none(),
         Entry::Anchor(anchor) => anchor.first.is_none(),
         _ => false,
     }

@@ -75,7 +75,12 @@ fn content(dice: &mut Dice, seq: Seq) -> MessagePart {
             detail: maybe(dice, 50, |_| "low".into()),
         },
         2 => MessagePart::Image {
-            source: ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 9 },
+            source: ImageSource::Blob {
+                blob: "b1".into(),
+                media_type: "image/png".into(),
+                byte_size: 9,
+                pixels: None,
+            },
             detail: None,
         },
         3 => MessagePart::Text { text: words(dice, seq), extra: Some(opaque(dice)) },
@@ -140,6 +145,7 @@ pub(crate) fn result(dice: &mut Dice, seq: Seq, id: &str) -> Message {
         }),
         duration_ms: maybe(dice, 20, |d| d.roll() >> 40),
         interrupted: dice.chance(10),
+        replaces: None,
     };
     let mut message = Message::of(Role::Tool, vec![MessagePart::Result(outcome)]);
     message.name = maybe(dice, 5, |d| (*d.pick(&NAMES).unwrap()).into());

@@ -3,6 +3,7 @@
 use crate::fold::elders::{each, each_journal};
 use crate::fold::play::{self, Play, poured};
 use komado_core::journal::{Entry, Record};
+use komado_core::message::MessagePart;
 use komado_core::view::{ItemSource, ShownItem, WaitingCall};
 use komado_core::{Kind, Message, Seq, Span};
 use komado_testkit::Book;
@@ -162,6 +163,11 @@ fn moved(entry: &Entry, at: Seq, shift: Seq) -> Entry {
         Entry::Rewind { to } => seq(to),
         Entry::Pin { span: pin } | Entry::Unpin { span: pin } => span(pin),
         Entry::Anchor(anchor) => anchor.first.iter_mut().for_each(seq),
+        Entry::Message(message, _) => {
+            if let [MessagePart::Result(outcome)] = &mut message.parts[..] {
+                outcome.replaces.iter_mut().for_each(seq);
+            }
+        }
         _ => {}
     }
     entry

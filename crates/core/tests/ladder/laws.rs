@@ -1,7 +1,7 @@
 //! A view always fits, or it is said what does not.
 
 use crate::ladder::play::{Play, each, poured};
-use crate::ladder::stage::{self, Fitted, budget, fit, fit_well, go_on, newest_user, turn};
+use crate::ladder::stage::{self, Fitted, budget, fit, fit_well, go_on, latest_instruction, turn};
 use komado_core::budget::Budget;
 use komado_core::grammar::{self, MessageShape};
 use komado_core::head::EntrySource;
@@ -64,7 +64,7 @@ fn rounds(play: &mut Play, meter: Meter) {
     let mut before: Vec<_> = Vec::new();
     for _ in 0..3 {
         let begun_by_user = begins_with_user(play);
-        let kept = (play.book.view().setup(), play.book.view().pins().to_vec(), newest_user(play));
+        let kept = (play.book.view().setup(), play.book.view().pins().to_vec(), latest_instruction(play));
         match fit(play, meter, &budget) {
             Fitted::Floor(floor) => {
                 assert!(floor.tokens > budget.most(), "a floor although it fits: {floor}");
@@ -75,8 +75,9 @@ fn rounds(play: &mut Play, meter: Meter) {
                 check_fits(play, &budget);
                 check_valid(play, begun_by_user);
                 check_reachable(play);
-                let now = (play.book.view().setup(), play.book.view().pins().to_vec(), newest_user(play));
-                assert_eq!(kept, now, "setup, pins or the newest message of the user are gone");
+                let now =
+                    (play.book.view().setup(), play.book.view().pins().to_vec(), latest_instruction(play));
+                assert_eq!(kept, now, "setup, pins or the latest instruction are gone");
                 let request = poured(&play.book, play.book.view());
                 if steps == 0 && !before.is_empty() {
                     assert_eq!(request[..before.len()], before, "the prefix changed without an edit");
@@ -125,7 +126,7 @@ fn right_after_a_round_nothing_more_is_done_and_the_count_is_the_real_one() {
 fn random_journals_reach_every_rung_and_the_floor() {
     let seen = RefCell::new(BTreeMap::<&str, u32>::new());
     let floors = Cell::new(0);
-    each(9_000_000, 2_000, |play| {
+    each(9_000_000, 3_000, |play| {
         go_on(play, Meter::Bytes4, 30);
         let budget = budget(&mut play.dice, play.book.view().tokens());
         let fitted = fit_well(play, &budget, &mut |rung| {

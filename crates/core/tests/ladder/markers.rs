@@ -2,7 +2,7 @@
 
 use komado_core::budget::{Budget, Preset};
 use komado_core::journal::{Cause, Edit, EditKind, Entry, Show, ShowKind};
-use komado_core::ladder::{self, LadderNext, LadderStep, LadderTried};
+use komado_core::ladder::{self, LadderNext, LadderRound, LadderStep};
 use komado_core::view::ItemSource;
 use komado_core::{Message, Meter, Role};
 use komado_testkit::Book;
@@ -11,9 +11,9 @@ const METER: Meter = Meter::Bytes4;
 
 /// Truncates as often as the ladder says.
 fn fit(book: &mut Book, budget: &Budget) -> u32 {
-    let mut times = 0;
+    let (mut times, mut round) = (0, LadderRound::default());
     loop {
-        let Ok(next) = ladder::next(book.view(), book.rows(), budget, METER, LadderTried::default());
+        let Ok(next) = ladder::next(book.view(), book.rows(), budget, METER, round);
         let (hide, marker) = match next {
             LadderNext::Rest => return times,
             LadderNext::Do(LadderStep::Truncate { hide, marker }) => (hide, marker),
@@ -23,7 +23,7 @@ fn fit(book: &mut Book, budget: &Budget) -> u32 {
         let edit = Edit { kind: EditKind::Truncate, hide, show, replace: vec![], cause: Cause::default() };
         let tokens = edit.shown_tokens();
         book.push(Entry::Edit(edit), tokens, "t").unwrap();
-        times += 1;
+        (times, round.edited) = (times + 1, true);
     }
 }
 

@@ -12,3 +12,4 @@ use crate::fold::play;
 use crate::fold::sayings;
 mod shared;
 pub(crate) mod stage;
+mod working_set;

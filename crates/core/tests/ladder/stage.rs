@@ -4,9 +4,9 @@ use crate::ladder::dice::Dice;
 use crate::ladder::play::{self, Play};
 use komado_core::budget::{Budget, Preset};
 use komado_core::digest::Digest;
-use komado_core::head::EntrySource;
+use komado_core::harness::user_text;
 use komado_core::journal::{Cause, Edit, Entry, Show, ShowKind};
-use komado_core::ladder::{self, Floor, LadderNext, LadderStep, LadderTried, Rung};
+use komado_core::ladder::{self, Floor, LadderNext, LadderRound, LadderStep, Rung};
 use komado_core::message::{Message, MessagePart, Role, ToolOutcome};
 use komado_core::{Meter, Seq};
 
@@ -31,7 +31,9 @@ pub(crate) fn trued(meter: Meter, play: &Play, entry: Entry) -> (Entry, u32) {
         Entry::Edit(mut edit) => {
             edit.show.iter_mut().for_each(|show| show.tokens = meter.said(&show.text));
             for swap in &mut edit.replace {
-                if let Some(Entry::Message(message, _)) = play::entry(&play.book, swap.seq) {
+                if let Some(Entry::Message(message, _)) =
+                    play::entry(&play.book, play.book.view().result(swap.seq))
+                {
                     swap.tokens = meter.message(&message.saying(&swap.text));
                 }
             }
@@ -118,19 +120,20 @@ pub(crate) fn fit_well(play: &mut Play, budget: &Budget, look: &mut dyn FnMut(Ru
 }
 
 fn fit_by(play: &mut Play, meter: Meter, budget: &Budget, whim: u32, look: &mut dyn FnMut(Rung)) -> Fitted {
-    let mut tried = LadderTried::default();
+    let mut round = LadderRound::default();
     for steps in 0..MOST_STEPS {
-        let Ok(next) = ladder::next(play.book.view(), play.book.rows(), budget, meter, tried);
+        let Ok(next) = ladder::next(play.book.view(), play.book.rows(), budget, meter, round);
         let step = match next {
             LadderNext::Rest => return Fitted::Yes(steps),
             LadderNext::Floor(floor) => return Fitted::Floor(floor),
             LadderNext::Do(step) => step,
         };
-        tried.condense |= matches!(step, LadderStep::Condense { .. });
+        round.condensed |= matches!(step, LadderStep::Condense { .. });
         look(step.rung());
         let Some(edit) = written(play, meter, step, whim) else { continue };
         let before = play.book.view().tokens();
         let tokens = edit.shown_tokens();
+        round.edited = true;
         let pushed = play.book.push(Entry::Edit(edit), tokens, "t");
         assert!(pushed.is_ok(), "the gate refused a step: {pushed:?}");
         let after = play.book.view().tokens();
@@ -190,11 +193,12 @@ pub(crate) fn budget(dice: &mut Dice, tokens: u64) -> Budget {
     Budget::new(policy, window, &[])
 }
 
-/// The last user's message on the path that is shown, as it was said or clipped.
-pub(crate) fn newest_user(play: &Play) -> Option<Seq> {
+/// The latest instruction that is shown, as it was said or clipped: the user's last message with words of the user's own.
+pub(crate) fn latest_instruction(play: &Play) -> Option<Seq> {
     play.items().iter().rev().map(|item| item.seq).find(|&seq| {
-        let Ok(head) = play.book.rows().head(seq);
-        head.kind == komado_core::Kind::User
+        let said = play::entry(&play.book, seq);
+        matches!(said, Some(Entry::Message(message, _)) if is_user(message)
+            && user_text(&message.words()).any(|text| !text.trim().is_empty()))
     })
 }
 

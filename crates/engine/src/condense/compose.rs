@@ -14,9 +14,11 @@ use super::{
     ComposedSummary, CondenseSettings, Declined, PromptLanguage, Summariser, SummaryAnswer, SummaryFailure,
     SummaryInput, SummaryRequest, Transcript, answer, prompt,
 };
-use komado_core::digest::Digest;
+use komado_core::digest::{Digest, quoted};
+use komado_core::harness::user_text;
 use komado_core::head::EntrySource;
-use komado_core::journal::{Setup, Show, ShowKind, Usage};
+use komado_core::journal::{Entry, Setup, Show, ShowKind, Usage};
+use komado_core::ladder::WorkingSet;
 use komado_core::message::Message;
 use komado_core::meter::Counter;
 use komado_core::view::{ItemSource, ShownItem as ViewItem};
@@ -71,7 +73,7 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
     };
     let (mut retained, overflow) = leaving.retained(meter, limit / 3)?;
     let head = |kind| match goal {
-        SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach),
+        SummaryGoal::StandIn => marker_line(kind, hide, language, settings.reach.unwrap_or_default()),
         SummaryGoal::Tell => String::new(),
     };
     let frame = SummaryFrame {
@@ -87,6 +89,9 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
         Err(declined) => return Ok(Err(declined)),
     };
     let mut digest = Digest::new(meter);
+    for request in requests(source, view)? {
+        digest.about(&request);
+    }
     let written = match by.reads() {
         SummaryInput::Facts => {
             leaving.tell(&overflow, &mut digest)?;
@@ -108,6 +113,20 @@ pub(crate) fn write<S: EntrySource<Error = Error> + ?Sized>(
         }
     };
     Ok(written.and_then(|written| frame.show(written, retained, &digest, ledger)))
+}
+
+/// The task and the latest instruction, in the user's own words.
+fn requests<S: EntrySource<Error = Error> + ?Sized>(source: &S, view: &View) -> Result<Vec<String>, Error> {
+    let set = WorkingSet::of(view, source)?;
+    let mut items: Vec<usize> = set.task.into_iter().chain(set.instruction).collect();
+    items.dedup();
+    let mut found = Vec::new();
+    for item in items {
+        if let Entry::Message(message, _) = source.record(set.items[item].seq)?.entry {
+            found.push(user_text(&message.words()).collect::<Vec<_>>().join("\n"));
+        }
+    }
+    Ok(found)
 }
 
 /// Refusals that need no reading.
@@ -364,6 +383,9 @@ impl SummaryFrame {
         ledger: u64,
     ) -> Result<ComposedSummary, Declined> {
         let WrittenSummary { mut summary, model, usage, parts } = written;
+        if parts > 0 {
+            summary = quoted(&summary);
+        }
         let overflow = retained.shed();
         if !overflow.is_empty() {
             summary = format!("{}\n{overflow}", summary.trim_end());

@@ -8,8 +8,7 @@ use super::{Summariser, SummaryAnswer, SummaryFailure, SummaryRequest, Transcrip
 use crate::exchange::request::{MessageSink, OutgoingRequest, RequestRoom, StoredBlobs, write_file};
 use crate::exchange::response::{SendOutcome, post};
 use crate::exchange::{ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, ModelTarget, exchange};
-use crate::lesson;
-use crate::lesson::LearnedModel;
+use crate::lesson::AppliedLesson;
 use komado_core::budget::Preset;
 use komado_core::journal::Setup;
 use komado_core::message::Message;
@@ -54,7 +53,7 @@ struct Question<'a> {
     tokens: u64,
     max_tokens: u64,
     pour: &'a mut dyn FnMut(&mut MessageSink<'_>) -> crate::Result<()>,
-    lesson: LearnedModel,
+    lesson: AppliedLesson,
 }
 
 impl<'t> ExchangeWire<'t> for Question<'_> {
@@ -141,8 +140,8 @@ impl<'s> ByModel<'s> {
         Ok(SummaryAnswer { text, usage: response.usage, model: response.model.clone() })
     }
 
-    fn lesson(&self) -> LearnedModel {
-        lesson::known(self.store, &self.asking.about()).unwrap_or_default()
+    fn lesson(&self) -> AppliedLesson {
+        AppliedLesson::known(self.store, &self.asking.about(), &self.session).unwrap_or_default()
     }
 }
 

@@ -193,9 +193,7 @@ mod tests {
     }
 
     fn outcome(content: Vec<MessagePart>, is_error: bool) -> Message {
-        let (call_id, name) = ("a".into(), None);
-        let (output_ref, duration_ms, interrupted) = (None, None, false);
-        let outcome = ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+        let outcome = ToolOutcome { content, is_error, ..ToolOutcome::text("a", None, "") };
         Message::of(Role::Tool, vec![MessagePart::Result(outcome)])
     }
 

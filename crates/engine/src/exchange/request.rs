@@ -5,12 +5,13 @@
 
 use super::response::TooLarge;
 use crate::error::{Error, Result};
-use crate::lesson::{self, LearnedModel};
-use komado_core::budget::{Budget, Policy};
+use crate::lesson::{self, AppliedLesson};
+use komado_core::budget::{Budget, Policy, Thresholds};
 use komado_core::journal::{Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Message, MessagePart};
 use komado_core::openai::BlobReader;
-use komado_core::{Meter, Seq, SessionId};
+use komado_core::raw::RawObject;
+use komado_core::{Meter, Seq, SessionId, View};
 use komado_provider::dialect::RequestOutput;
 use komado_provider::{
     Cancel, Client, ClientBody, Dialect, ModelRequest, Provider, ResponseForm, Splice, ToolUse,
@@ -23,8 +24,12 @@ use std::io::Write;
 pub(crate) const LIMITS: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
 /// The shortest answer that is of use; below it the view has to give way instead.
 const SHORTEST: u64 = 256;
+/// The fewest tokens that a model may be told to think.
+const LEAST_THOUGHTS: u64 = 1_024;
 /// The longest answer asked for where one must be named and none is wished.
 const USUAL: u64 = 8_192;
+/// What is read at a time to take a digest.
+const BLOCK: usize = 64 << 10;
 /// A window that never fills, while its size is unknown.
 const ENDLESS: u64 = u64::MAX / 8;
 
@@ -41,6 +46,8 @@ pub struct ModelTarget {
     pub model: String,
     /// Its window, in its own tokens.
     pub window: u64,
+    /// The window as it is listed, probed or given, whatever was learned.
+    pub declared: Option<u64>,
     /// True when the user said so: then nothing that was learned makes it smaller.
     pub is_given: bool,
     /// What its server said of the window, when it was asked.
@@ -70,6 +77,7 @@ impl ModelTarget {
             known_as: None,
             model: model.into(),
             window,
+            declared: Some(window).filter(|window| *window > 0),
             is_given: false,
             probed: None,
             output: None,
@@ -106,8 +114,8 @@ impl ModelTarget {
 }
 
 /// The window by all that is known, in the provider's tokens; 0 when nothing is.
-pub(crate) fn window(asking: &ModelTarget, lesson: &LearnedModel) -> u64 {
-    let learned = lesson.window.filter(|_| !asking.is_given);
+pub(crate) fn window(asking: &ModelTarget, lesson: &AppliedLesson) -> u64 {
+    let learned = lesson.window().filter(|_| !asking.is_given);
     match (asking.window, learned) {
         (0, learned) => learned.unwrap_or(0),
         (window, learned) => window.min(learned.unwrap_or(u64::MAX)),
@@ -139,7 +147,7 @@ impl RequestRoom {
     }
 
     /// Room in the window by all that is known, with `reserved` tokens kept free.
-    pub(crate) fn known(policy: Policy, reserved: u64, asking: &ModelTarget, lesson: &LearnedModel) -> Self {
+    pub(crate) fn known(policy: Policy, reserved: u64, asking: &ModelTarget, lesson: &AppliedLesson) -> Self {
         let mut room = Self { reserved, ..Self::endless(policy) };
         match window(asking, lesson) {
             0 => {}
@@ -149,19 +157,38 @@ impl RequestRoom {
     }
 
     /// The budget in a window of so many tokens of the provider's.
-    pub(crate) fn within(&self, window: u64, asking: &ModelTarget, lesson: &LearnedModel) -> Budget {
+    pub(crate) fn within(&self, window: u64, asking: &ModelTarget, lesson: &AppliedLesson) -> Budget {
         let window = lesson.ours(window).saturating_sub(self.reserved);
         Budget::new(self.policy.clone(), window, &[asking.model.as_str()])
     }
 
+    /// From now on for `view`, with so many tokens kept free for our own tools.
+    pub(crate) fn beside(&mut self, reserved: u64, view: &View) {
+        let before = std::mem::replace(&mut self.reserved, reserved);
+        if let Some(budget) = &mut self.budget {
+            if before != reserved {
+                *budget = resized(budget, (budget.window + before).saturating_sub(reserved));
+            }
+            *budget = budget.in_view(view);
+        }
+    }
+
+    /// A window of so many tokens of ours at most.
+    pub(crate) fn keep_within(&mut self, window: u64) {
+        if let Some(budget) = self.budget.as_mut().filter(|budget| (1..budget.window).contains(&window)) {
+            *budget = resized(budget, window);
+        }
+    }
+
     /// The longest answer to ask for: as `wished`, as far as there is room beside `tokens`. `None` leaves it to the
-    /// provider.
+    /// provider. `thoughts` are part of it; they give way only where the provider said that there is too little room.
     pub(crate) fn longest_answer(
         &self,
         wished: Option<u64>,
+        thoughts: Option<u64>,
         tokens: u64,
         asking: &ModelTarget,
-        lesson: &LearnedModel,
+        lesson: &AppliedLesson,
     ) -> Option<u64> {
         self.budget.as_ref()?;
         let must = asking.provider.dialect == Dialect::Messages;
@@ -176,61 +203,129 @@ impl RequestRoom {
         // Where they count less than we do, that may be over with the next text: room for an answer is not worth a refusal.
         let left = window.saturating_sub(lesson.theirs(tokens).max(tokens) + window / 50);
         // Where there is hardly room, the provider is to say so: an answer of a few words would be no answer.
-        let most = self.lowered.unwrap_or(u64::MAX).min(left.max(SHORTEST));
+        let least = match (thoughts, self.lowered) {
+            (Some(thoughts), None) => thoughts + 1,
+            _ => shortest(thoughts),
+        };
+        let most = self.lowered.unwrap_or(u64::MAX).min(left.max(least));
         Some(wished.unwrap_or(USUAL).min(most))
     }
 
-    /// Makes the next request smaller: first the room for the answer, where that was the complaint.
+    /// Makes the next request smaller: first the room for the answer, where that was the complaint; then the view, to the
+    /// window that the refusal's numbers show.
     pub(crate) fn shrink(
         &mut self,
         why: &TooLarge,
         request: &OutgoingRequest,
         asking: &ModelTarget,
-        lesson: &LearnedModel,
+        lesson: &AppliedLesson,
     ) {
-        let OutgoingRequest { tokens, max_tokens, .. } = *request;
+        let sent = request.tokens + request.added;
         // An unknown window is what was learned or named, or at most what was refused.
         let budget = self.budget.take().unwrap_or_else(|| {
-            let refused =
-                || why.refusal.limit.unwrap_or_else(|| lesson.theirs(tokens + self.reserved)).max(1);
-            self.within(
-                Some(window(asking, lesson)).filter(|window| *window > 0).unwrap_or_else(refused),
-                asking,
-                lesson,
-            )
+            let refused = || why.refusal.limit.unwrap_or_else(|| lesson.theirs(sent)).max(1);
+            let known = Some(window(asking, lesson)).filter(|window| *window > 0);
+            self.within(known.unwrap_or_else(refused), asking, lesson)
         });
         self.named = why.refusal.limit.filter(|limit| *limit > 0).or(self.named);
-        if self.lower_answer(why, max_tokens) {
-            self.budget = Some(budget);
+        self.budget = Some(budget);
+        if self.lower_answer(why, request) {
             return;
         }
-        let usable = budget.usable.max(1) as f64;
-        // At most this share of what was refused; less where the provider said what it takes.
-        let mut to = (tokens as f64 * asking.shrink) / usable;
-        if let Some(limit) = why.refusal.limit {
-            to = to.min(lesson.ours(limit) as f64 / budget.window.max(1) as f64);
+        if let Some(limit) = self.named.filter(|_| why.refusal.limit.is_some()) {
+            // It counted `actual` where we count `sent`: so much of ours is its limit.
+            let ours = match why.refusal.actual.filter(|actual| *actual > limit) {
+                Some(actual) => share_of(limit, sent, actual),
+                None => lesson.ours(limit),
+            };
+            self.keep_within(ours.saturating_sub(self.reserved).max(1));
         }
-        self.budget = Some(budget.shrunk(to.min(asking.shrink)));
+        if self.budget.as_ref().is_none_or(|budget| budget.usable >= request.tokens) {
+            self.tighten(request, asking);
+        }
+    }
+
+    /// Makes room for a share of what was refused, and for less than that where there was less room already.
+    pub(crate) fn tighten(&mut self, request: &OutgoingRequest, asking: &ModelTarget) {
+        if let Some(budget) = &mut self.budget {
+            let to = request.tokens as f64 * asking.shrink / budget.usable.max(1) as f64;
+            *budget = budget.shrunk(to.min(asking.shrink));
+        }
     }
 
     /// True when a shorter answer may do.
-    fn lower_answer(&mut self, why: &TooLarge, max_tokens: Option<u64>) -> bool {
-        let asked = max_tokens.filter(|asked| *asked > SHORTEST);
-        if let (None, None, Some(asked)) = (why.refusal.limit, self.lowered, asked) {
+    fn lower_answer(&mut self, why: &TooLarge, request: &OutgoingRequest) -> bool {
+        let least = shortest(request.thoughts);
+        let asked = request.max_tokens;
+        let (limit, actual) = (why.refusal.limit, why.refusal.actual);
+        let much = asked.filter(|asked| *asked > least && request.asks_for_much());
+        if let (None, None, Some(asked)) = (limit, self.lowered, much) {
             // The provider did not say which of the two was too much.
-            self.lowered = Some((asked / 4).max(SHORTEST));
+            self.lowered = Some((asked / 4).max(least));
             return true;
         }
-        let (true, Some(limit), Some(actual)) = (why.lower, why.refusal.limit, why.refusal.actual) else {
+        let (Some(limit), Some(actual)) = (limit, actual) else { return false };
+        if !(why.lower || actual < limit && asked.is_some()) {
             return false;
-        };
+        }
         let left = limit.saturating_sub(actual + limit / 100 + 1);
-        let helps = left >= SHORTEST && self.lowered.is_none_or(|lowered| left < lowered);
+        let now = self.lowered.into_iter().chain(asked).min();
+        let helps = left >= least && now.is_none_or(|now| left < now);
         if helps {
             self.lowered = Some(left);
         }
         helps
     }
+}
+
+/// The shortest answer worth asking for: beside thoughts the API wants room for some of these.
+const fn shortest(thoughts: Option<u64>) -> u64 {
+    match thoughts {
+        Some(_) => LEAST_THOUGHTS + SHORTEST,
+        None => SHORTEST,
+    }
+}
+
+/// `whole * part / of`, rounded down.
+fn share_of(whole: u64, part: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(part) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}
+
+/// The same rule in another window, as if that had been known from the beginning. Where the budget was a spawned thread's,
+/// the window is shared out anew when the view is made to fit.
+fn resized(budget: &Budget, window: u64) -> Budget {
+    let thresholds = Thresholds { global: budget.threshold, ..Thresholds::default() };
+    Budget::new(Policy { thresholds, ..budget.policy.clone() }, window, &[]).beside(budget.instructions)
+}
+
+/// Parameters with fewer thoughts, where these would not leave room for words in an answer of `most` tokens: the API
+/// takes only a budget below the longest answer. `None` where nothing has to change.
+pub(crate) fn lowered_thoughts(params: &str, most: u64) -> Option<String> {
+    with_field(
+        params,
+        "thinking",
+        &fewer_thoughts(RawObject::parse(params).ok()?.get("thinking")?.get(), most)?,
+    )
+}
+
+/// What `thinking` is to be in an answer of `most` tokens, where that is something else.
+pub(crate) fn fewer_thoughts(thinking: &str, most: u64) -> Option<String> {
+    let budget = RawObject::parse(thinking).ok()?.read::<u64>("budget_tokens").ok().flatten()?;
+    let lower = most.saturating_sub(SHORTEST).max(LEAST_THOUGHTS);
+    if budget < most || lower >= budget {
+        return None;
+    }
+    with_field(thinking, "budget_tokens", &lower.to_string())
+}
+
+/// A JSON object with another value for a field.
+fn with_field(object: &str, name: &str, json: &str) -> Option<String> {
+    let object = RawObject::parse(object).ok()?;
+    let fields = object.0.iter().map(|(key, value)| {
+        let value = if key == name { json } else { value.get() };
+        format!("{}:{value}", serde_json::Value::from(key.as_ref()))
+    });
+    Some(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
 /// A request, ready to be sent.
@@ -240,6 +335,8 @@ pub(crate) struct OutgoingRequest {
     pub(crate) digest: String,
     /// The longest answer that it asks for.
     pub(crate) max_tokens: Option<u64>,
+    /// How many tokens of that the model may think, as it was asked for; it may be lowered.
+    pub(crate) thoughts: Option<u64>,
     /// Tokens of what it shows.
     pub(crate) tokens: u64,
     /// Tokens of our own tools, where they are offered.
@@ -253,10 +350,23 @@ pub(crate) struct OutgoingRequest {
 }
 
 impl OutgoingRequest {
+    /// True when the room that it asks for its answer may be what was too much: an eighth of what it shows, or more.
+    pub(crate) fn asks_for_much(&self) -> bool {
+        self.max_tokens.is_some_and(|most| most * 8 >= self.tokens)
+    }
+
     /// A request that shows `tokens`; what else there is to say of it is filled in.
     pub(crate) fn new((body, digest): (RequestBody, String), tokens: u64) -> Self {
-        let (max_tokens, uncertain, mark, announced) = (None, None, None, None);
-        Self { body, digest, max_tokens, tokens, added: 0, uncertain, mark, announced }
+        let (max_tokens, thoughts, uncertain, mark, announced) = (None, None, None, None, None);
+        Self { body, digest, max_tokens, thoughts, tokens, added: 0, uncertain, mark, announced }
+    }
+
+    /// The digest of its bytes, taken now where it was announced with what is new in it.
+    pub(crate) fn digest(&self) -> Result<String> {
+        match &self.body {
+            RequestBody::Spliced(splice) if self.digest.is_empty() => digest(splice),
+            _ => Ok(self.digest.clone()),
+        }
     }
 
     /// The entry that says that it is about to leave.
@@ -300,6 +410,19 @@ impl RequestBody {
             Self::File(file, _) => Ok(file.answered()?),
             Self::Spliced(_) => Ok(()),
         }
+    }
+}
+
+/// Digest of all bytes.
+pub(crate) fn digest(splice: &Splice) -> Result<String> {
+    let (mut hasher, mut bytes, mut at) = (blake3::Hasher::new(), vec![0; BLOCK], 0);
+    loop {
+        let read = splice.read_at(at, &mut bytes)?;
+        if read == 0 {
+            return Ok(hasher.finalize().to_hex().to_string());
+        }
+        hasher.update(&bytes[..read]);
+        at += read as u64;
     }
 }
 
@@ -375,5 +498,81 @@ impl Write for Digested {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lesson::{LearnedModel, LessonRequest, RequestSize, SizeRefusal};
+    use komado_core::budget::Preset;
+    use komado_provider::ClientTimeouts;
+
+    fn target(window: u64) -> ModelTarget {
+        let provider = Provider::at("p", Dialect::Messages, "http://127.0.0.1:1").unwrap();
+        ModelTarget::new(Client::new(ClientTimeouts::default()).unwrap(), provider, "m", window)
+    }
+
+    fn request(tokens: u64, max_tokens: Option<u64>) -> OutgoingRequest {
+        let body = RequestBody::File(RequestFile::passing().unwrap(), 0);
+        OutgoingRequest { max_tokens, ..OutgoingRequest::new((body, String::new()), tokens) }
+    }
+
+    fn refusal(limit: u64, actual: u64) -> TooLarge {
+        let refusal = SizeRefusal { limit: Some(limit), actual: Some(actual), is_vague: false };
+        TooLarge { refusal, ..TooLarge::default() }
+    }
+
+    /// What is known after a refusal of text.
+    fn taught(tokens: u64, why: &TooLarge) -> AppliedLesson {
+        let (mut learned, from) = (LearnedModel::default(), LessonRequest::default());
+        learned.refused(&from, RequestSize::certain(tokens), why.refusal);
+        AppliedLesson::for_all(learned)
+    }
+
+    fn room(window: u64) -> RequestRoom {
+        RequestRoom::new(Budget::new(Preset::Komado.policy(), window, &[]))
+    }
+
+    #[test]
+    fn the_numbers_of_a_refusal_give_the_window_and_are_applied_once() {
+        let (asking, why) = (target(60_000), refusal(42_000, 51_825));
+        let lesson = taught(44_472, &why);
+        let mut room = room(60_000);
+        room.shrink(&why, &request(44_472, None), &asking, &lesson);
+        let budget = room.budget.clone().unwrap();
+        assert_eq!(budget, Budget::new(Preset::Komado.policy(), 36_040, &[]), "42,000 × 44,472 / 51,825");
+        assert_eq!(lesson.ours(42_000), 36_040);
+        // The same window is not taken twice.
+        room.shrink(&refusal(42_000, 42_000), &request(30_000, None), &asking, &lesson);
+        assert_eq!(room.budget.clone().unwrap(), budget);
+    }
+
+    #[test]
+    fn numbers_that_do_not_help_shrink_by_the_usual_share() {
+        let (asking, why) = (target(60_000), refusal(100_000, 900));
+        let mut room = room(60_000);
+        room.shrink(&why, &request(20_000, None), &asking, &AppliedLesson::default());
+        assert!(room.budget.unwrap().usable <= 16_000);
+    }
+
+    #[test]
+    fn the_answer_gives_way_first_and_its_thoughts_only_when_there_is_no_room_for_them() {
+        let asking = target(60_000);
+        let (lesson, mut room) = (AppliedLesson::default(), room(60_000));
+        let asked = OutgoingRequest { thoughts: Some(16_000), ..request(20_000, Some(20_000)) };
+        let longest = |room: &RequestRoom| {
+            room.longest_answer(Some(20_000), Some(16_000), 20_000, &asking, &lesson).unwrap()
+        };
+        assert_eq!(longest(&room), 20_000);
+        let before = room.budget.clone();
+        room.shrink(&refusal(30_000, 20_000), &asked, &asking, &lesson);
+        assert_eq!((longest(&room), room.budget.clone()), (9_400, before.clone()));
+        let fewer = fewer_thoughts(r#"{"type":"enabled","budget_tokens":16000}"#, 9_400).unwrap();
+        assert_eq!(fewer, r#"{"type":"enabled","budget_tokens":9144}"#);
+        assert_eq!(fewer_thoughts(&fewer, 9_400), None);
+        // Where there is no room for thoughts at all, the view has to give way.
+        room.shrink(&refusal(21_000, 20_000), &asked, &asking, &lesson);
+        assert_ne!(room.budget, before);
     }
 }

@@ -236,8 +236,9 @@ pub enum ModelError {
     NoSummaryModel(String),
     /// An unknown window.
     #[error(
-        "the window of model {model:?} is not known{}: give --window TOKENS{}",
+        "the window of model {model:?} is not known{}: {}give --window TOKENS{}",
         .silent.as_ref().map(|why| format!(", and its server did not answer ({why})")).unwrap_or_default(),
+        suggest::did_you_mean(.near),
         or_set(.provider, "context_length")
     )]
     UnknownWindow {
@@ -247,6 +248,8 @@ pub enum ModelError {
         provider: String,
         /// Why its server did not say, where it was asked in vain.
         silent: Option<String>,
+        /// The known names that are nearest. None for a model of one's own machine: the table does not say its window.
+        near: Vec<String>,
     },
     /// An unknown provider without an address.
     #[error(
@@ -389,7 +392,7 @@ impl<'a> ModelResolver<'a> {
         let talk = match with {
             Some(with) => Some(with),
             None if provider.is_none() || model == Some(SAME) => {
-                held = Some(self.resolve(&self.engine.session(id)?.meta.config, choice)?);
+                held = Some(self.of(id).resolve(&self.engine.session(id)?.meta.config, choice)?);
                 held.as_ref()
             }
             None => None,

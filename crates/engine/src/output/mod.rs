@@ -89,7 +89,8 @@ pub fn open(thread: &Thread<'_>, reference: &OutputReference) -> Result<OutputBy
             return open(&other, &OutputReference::Entry(*seq));
         }
     };
-    let record = thread.record(seq)?;
+    thread.check_entry(seq)?;
+    let record = thread.record(thread.view().result(seq))?;
     let Entry::Message(message, _) = record.entry else {
         return Err(Error::NoWords { seq, kind: format!("{:?}", Kind::of(&record.entry)).to_lowercase() });
     };
@@ -114,7 +115,7 @@ fn tell(part: &MessagePart, lines: &mut Vec<String>) {
         MessagePart::Text { text, .. } | MessagePart::Reasoning { text, .. } => lines.push(text.clone()),
         MessagePart::Call(call) => lines.push(format!("[Tool Use: {}]\n{}", call.name, call.arguments)),
         MessagePart::Result(outcome) => outcome.content.iter().for_each(|part| tell(part, lines)),
-        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size }, .. } => {
+        MessagePart::Image { source: ImageSource::Blob { blob, media_type, byte_size, .. }, .. } => {
             lines.push(format!("[Image {media_type}, {byte_size} bytes; ref={blob}]"));
         }
         MessagePart::Image { source: ImageSource::Url { url }, .. } => lines.push(format!("[Image {url}]")),

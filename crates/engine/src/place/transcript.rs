@@ -237,7 +237,7 @@ impl<'e> ThreadMatch<'e> {
             if found.len() == MOST_UNSENT {
                 break;
             }
-            if matches!(head.kind, Kind::System | Kind::User | Kind::Assistant | Kind::Tool)
+            if head.kind.is_said()
                 && let Entry::Message(message, _) = self.record(at)?.entry
             {
                 found.push(message);
@@ -336,6 +336,36 @@ impl ClientTranscript<'_> {
         let Some(read) = self.read(n..end, open) else { return false };
         let same = |a: &Message, b: &Message| a.role == b.role && a.words() == b.words();
         read.len() >= messages.len() && messages.iter().zip(&read).all(|(a, b)| same(a, b))
+    }
+
+    /// True when the elements from `n` on say what the thread says after `at`, and go on, but for results: one that was given
+    /// up there, or came late, is told here in its place or in another. So a client that puts its results right goes on.
+    pub(super) fn retells(&self, n: usize, open: &[Call], strand: &ThreadMatch<'_>, at: Seq) -> Result<bool> {
+        let known = strand.unsent(at)?;
+        let is_given_up = |message: &Message| message.outcome().is_some_and(|outcome| outcome.interrupted);
+        if known.len() >= MOST_UNSENT || !known.iter().any(is_given_up) {
+            return Ok(false);
+        }
+        // Each element is a message at the least, but for a few that say nothing, and a late result is one more.
+        let end = self.len().min(n + 2 * MOST_UNSENT);
+        let Some(told) = self.read(n..end, open) else { return Ok(false) };
+        let (known_results, known_words): (Vec<&Message>, Vec<&Message>) =
+            known.iter().partition(|message| message.outcome().is_some());
+        let (results, words): (Vec<&Message>, Vec<&Message>) =
+            told.iter().partition(|message| message.outcome().is_some());
+        let calls = |message: &Message| -> Vec<(String, String)> {
+            message.calls().map(|call| (call.name.clone(), call.arguments.clone())).collect()
+        };
+        let same =
+            |a: &Message, b: &Message| a.role == b.role && a.words() == b.words() && calls(a) == calls(b);
+        let answers = |a: &Message, b: &Message| {
+            let ids = [a, b].map(|message| message.outcome().map(|outcome| outcome.call_id.clone()));
+            ids[0] == ids[1] && a.words() == b.words()
+        };
+        let says_them = words.len() >= known_words.len()
+            && known_words.iter().zip(&words).all(|(known, told)| same(known, told));
+        let mut given = known_results.iter().filter(|known| !is_given_up(known));
+        Ok(says_them && given.all(|known| results.iter().any(|told| answers(known, told))))
     }
 
     /// What elements say; `None` when they cannot be read, which is reported when they are taken in.

@@ -247,6 +247,15 @@ impl<'o> ClientStream<'o> {
         self.send_whole(status, form, &body, notes);
     }
 
+    /// Answers with a refusal of ours; where the answer has begun already, it ends.
+    pub(super) fn refuse_ours(&mut self, why: String, notes: &RelayNotes) {
+        if self.begun {
+            return self.finish(Some("stop"));
+        }
+        let (status, body) = self.dialect.refusal(&ApiRefusal::new(RefusalKind::BadRequest, why));
+        self.send_whole(status, ResponseForm::Whole, &body, notes);
+    }
+
     /// Begins an answer of ours, and sends its body.
     pub(super) fn send_whole(&mut self, status: u16, form: ResponseForm, body: &[u8], notes: &RelayNotes) {
         let headers = [self.content_type(form)];

@@ -8,31 +8,31 @@
 //! that it is the same after a restart.
 
 use super::client_stream::{ClientReceiver, ClientStream, cut_short};
-use super::splice::{digest, is_whole, stretches, waiting, whole};
+use super::splice::{is_whole, stretches, waiting, whole};
 use super::threads::{ThreadClaim, find};
 use super::{
     ClientOutlet, ClientRequest, Relay, RelayConfig, RelayFault, RelayNotes, RelayUpstream, RequestSetup,
-    is_own,
+    is_own, names,
 };
 use crate::condense::{ByDigest, CondenseSettings, OriginalsHint, Summariser};
 use crate::error::{Error, Result};
-use crate::exchange::request::{OutgoingRequest, RequestBody, RequestRoom, StoredBlobs, window};
+use crate::exchange::request::{OutgoingRequest, RequestBody, RequestRoom, StoredBlobs, digest, window};
 use crate::exchange::response::{LostResponse, SendOutcome, UnansweredReason, receive};
 use crate::exchange::{
     ExchangeContext, ExchangeEvent, ExchangeOutcome, ExchangeWire, MOST_ROUNDS, RecallTools, exchange,
 };
 use crate::fit::{DoneEdit, FitResult, Ladder};
-use crate::lesson;
-use crate::lesson::LearnedModel;
+use crate::late;
+use crate::lesson::AppliedLesson;
 use crate::place::{PlacedTranscript, reply_name};
 use crate::thread::{MessageBatch, Thread};
-use komado_core::budget::Budget;
+use komado_core::budget::{Budget, Policy};
 use komado_core::journal::{ElementGroup, Entry, Sent, Setup, TranscriptMark};
 use komado_core::message::{Call, Message};
 use komado_core::raw::RawJson;
 use komado_core::{Kind as EntryKind, Seq, View};
 use komado_provider::dialect::ResponseStamp;
-use komado_provider::{Dialect, ElementAuthor, ModelResponse, ProviderFailure, ResponseForm};
+use komado_provider::{Dialect, ModelResponse, ProviderFailure, ResponseForm};
 use komado_store::TranscriptPlace;
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ pub(super) struct SessionRequest<'r> {
     /// Tokens of our own tools, for which room is kept; 0 when they are never offered here.
     pub(super) own_tokens: u64,
     /// What is known about the model: read once, and followed from there.
-    pub(super) lesson: LearnedModel,
+    pub(super) lesson: AppliedLesson,
     pub(super) notes: RelayNotes,
 }
 
@@ -86,7 +86,7 @@ impl<'r> SessionRequest<'r> {
             placed: placed.how.name(),
             ..RelayNotes::default()
         };
-        let lesson = lesson::known(thread.store(), &upstream.asking.about())?;
+        let lesson = AppliedLesson::known(thread.store(), &upstream.asking.about(), thread.session())?;
         let floor = if arrival.skim.previous.is_some() { thread.last() } else { 0 };
         let mut opened = Self {
             relay,
@@ -103,8 +103,8 @@ impl<'r> SessionRequest<'r> {
             lesson,
             notes,
         };
-        opened.own_tokens = opened.tokens_of_tools(opened.window());
         tracing::debug_span!("admit").in_scope(|| opened.take_in(&placed, kind))?;
+        opened.own_tokens = opened.tokens_of_tools();
         Ok(opened)
     }
 
@@ -146,8 +146,12 @@ impl<'r> SessionRequest<'r> {
         let room = self.room();
         if let (0, Some(turns)) = (round, self.upstream.asking.history) {
             let budget = room.budget.clone().unwrap_or_else(|| self.budget(u64::from(u32::MAX)));
-            let fitted = self.thread.bound_history(turns, &budget)?;
+            let fitted = self.thread.bound_history(turns, &budget, Some(self.reach()))?;
             self.count(fitted.as_ref().map_or(&[], |fitted| &fitted.done));
+        }
+        if let Some(why) = self.guard(&room)? {
+            client.refuse_ours(why, &self.notes);
+            return Ok(false);
         }
         let mut wire = Spliced { request: self, client, offers: false };
         let exchanged = exchange(&mut wire, room)?;
@@ -165,6 +169,23 @@ impl<'r> SessionRequest<'r> {
                 Ok(false)
             }
         }
+    }
+
+    /// Looks whether the model repeats a call whose answer it is not shown; gives the reason to stop, where there is one.
+    fn guard(&mut self, room: &RequestRoom) -> Result<Option<String>> {
+        let Some(budget) = &room.budget else { return Ok(None) };
+        let Some(repeated) = self.thread.guard(budget)? else { return Ok(None) };
+        self.notes.repeats = repeated.times;
+        let most = self.manner.max_repeats;
+        let window = self.window();
+        Ok((most > 0 && repeated.times >= most).then(|| {
+            format!(
+                "stopped: {}, in a window of {window} tokens (server.max_repeats = {most}). Nothing is lost: use a larger \
+                 window, ask for less at once, or go on in session {}",
+                repeated.told(),
+                self.thread.session()
+            )
+        }))
     }
 
     /// The calls in a reply that are ours to answer.
@@ -285,6 +306,7 @@ impl<'r> SessionRequest<'r> {
         settings: CondenseSettings,
         climb: impl FnOnce(&mut Thread<'r>, &mut Ladder<'_>) -> Result<FitResult>,
     ) -> Result<FitResult> {
+        let settings = CondenseSettings { reach: Some(self.reach()), ..settings };
         let (session, meter) = (self.thread.session().clone(), self.thread.meter());
         let mut digest = ByDigest::new(meter);
         let mut own = self.manner.summariser.summariser(&session, meter, &self.upstream.asking.cancel);
@@ -330,6 +352,12 @@ impl<'r> SessionRequest<'r> {
         self.mark.apart || self.has_edits()
     }
 
+    /// What cannot be reached is not promised: the model has our tools, or the client's of the same names, or none.
+    fn reach(&self) -> OriginalsHint {
+        let is_theirs = || names(&self.request.setup).iter().any(|name| is_own(name));
+        if self.own_tokens > 0 || is_theirs() { OriginalsHint::Tools } else { OriginalsHint::Kept }
+    }
+
     /// The window by all that is known; 0 when nothing is.
     pub(super) fn window(&self) -> u64 {
         window(&self.upstream.asking, &self.lesson)
@@ -337,7 +365,8 @@ impl<'r> SessionRequest<'r> {
 
     /// What the first try of a round may take.
     fn room(&self) -> RequestRoom {
-        RequestRoom::known(self.manner.policy.clone(), self.own_tokens, &self.upstream.asking, &self.lesson)
+        let policy = Policy { longest: self.request.wish, ..self.manner.policy.clone() };
+        RequestRoom::known(policy, self.own_tokens, &self.upstream.asking, &self.lesson)
     }
 
     /// The budget in a window of so many tokens of the provider's.
@@ -367,12 +396,12 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
     }
 
     fn fit(&mut self, room: &mut RequestRoom) -> Result<bool> {
-        let Some(budget) = &mut room.budget else { return Ok(true) };
-        let mut settings = self.request.manner.settings.clone();
-        if self.request.own_tokens == 0 {
-            // What cannot be reached is not promised.
-            settings.reach = OriginalsHint::Kept;
-        }
+        // A refusal may have shown how small the window is.
+        self.request.own_tokens = self.request.tokens_of_tools();
+        room.beside(self.request.own_tokens, self.request.thread.view());
+        let budget = room.budget.as_mut().filter(|budget| !self.request.thread.has_room(budget));
+        let Some(budget) = budget else { return Ok(true) };
+        let settings = self.request.manner.settings.clone();
         match self.request.climb(budget, settings, |thread, ladder| thread.fit(ladder)) {
             Ok(_) => Ok(true),
             Err(error) if error.is_no_room() => Ok(false),
@@ -385,11 +414,12 @@ impl<'r> ExchangeWire<'r> for Spliced<'_, 'r, '_> {
         let (tokens, max_tokens) = (thread.view().tokens(), request.wish);
         if let Some(seq) = announced.take() {
             let written = (RequestBody::Spliced(whole(arrival)), String::new());
-            let request = OutgoingRequest::new(written, tokens);
-            return Ok(OutgoingRequest { max_tokens, announced: Some(seq), ..request });
+            let (thoughts, announced) = (request.thoughts, Some(seq));
+            let whole = OutgoingRequest::new(written, tokens);
+            return Ok(OutgoingRequest { max_tokens, thoughts, announced, ..whole });
         }
         // What an earlier request wished for is no wish of this one.
-        let most = room.longest_answer(request.wish, tokens, &upstream.asking, lesson);
+        let most = room.longest_answer(request.wish, request.thoughts, tokens, &upstream.asking, lesson);
         let outgoing = self.request.outgoing(most)?;
         self.offers = outgoing.added > 0;
         Ok(outgoing)
@@ -510,7 +540,7 @@ impl SessionRequest<'_> {
         let mut groups = Groups::default();
         let all = u32::try_from(skim.elements.len()).unwrap_or(u32::MAX);
         let from = placed.known.min(all);
-        let (entries, apart, mut later) = self.unknown_to_client(from)?;
+        let (entries, mut apart) = self.unknown_to_client()?;
         groups.push(0, entries);
         let mut stretches = stretches(skim, from..all).into_iter().peekable();
         let new = &self.request.setup;
@@ -523,14 +553,10 @@ impl SessionRequest<'_> {
                 batch.enter(Entry::Setup(setup))?;
             }
             if let Some(stretch) = stretch {
-                self.read_in(&mut batch, stretch, &mut groups)?;
+                apart |= self.read_in(&mut batch, stretch, &mut groups)?;
             }
             let mut announced = None;
             if is_last {
-                for message in later.drain(..) {
-                    batch.say(message, None)?;
-                    groups.push(0, 1);
-                }
                 // What follows on something that only the server knows is not a beginning of anything.
                 let digest =
                     skim.digest(all as usize).filter(|_| skim.previous.is_none()).unwrap_or_default();
@@ -564,10 +590,19 @@ impl SessionRequest<'_> {
         Ok(())
     }
 
-    /// Reads a stretch of elements into a batch.
-    fn read_in(&self, batch: &mut MessageBatch<'_>, stretch: Range<u32>, groups: &mut Groups) -> Result<()> {
+    /// Reads a stretch of elements into a batch. True when calls were given up for it.
+    fn read_in(
+        &self,
+        batch: &mut MessageBatch<'_>,
+        stretch: Range<u32>,
+        groups: &mut Groups,
+    ) -> Result<bool> {
+        let mut gave_up = false;
         let open = &batch.view().open().calls;
-        let open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        let mut open: Vec<_> = open.iter().map(|call| waiting(&call.id, &call.name)).collect();
+        if self.arrival.dialect() == Dialect::Responses && self.arrival.has_results(&stretch) {
+            open.extend(late::given_up(self.thread.view(), self.thread.source())?);
+        }
         let tail = self.arrival.messages(stretch, &open, Dialect::read_elements)?;
         let mut messages = tail.messages.into_iter();
         for group in tail.groups.iter().flat_map(|group| (0..group.times).map(move |_| group)) {
@@ -575,18 +610,19 @@ impl SessionRequest<'_> {
             for (i, message) in messages.by_ref().take(group.entries as usize).enumerate() {
                 let before = batch.view().last();
                 let seq = batch.say(message, None)?;
+                gave_up |= seq > before + 1;
                 if i == 0 {
                     groups.push(0, seq - before - 1);
                 }
             }
             groups.push(group.elements, group.entries);
         }
-        Ok(())
+        Ok(gave_up)
     }
 
-    /// What the thread shows behind the last reply and the client does not tell: how many entries; whether there is anything of
-    /// that kind, now or before; and words to be said behind what the client tells now. `known` is where its new elements begin.
-    fn unknown_to_client(&mut self, known: u32) -> Result<(u32, bool, Vec<Message>)> {
+    /// What the thread has behind the last reply and the client does not tell: how many entries, and whether there is anything
+    /// of that kind, now or before.
+    fn unknown_to_client(&self) -> Result<(u32, bool)> {
         let (mut items, sent, before) = self.since_mark()?;
         if let Some(first) = items.first()
             && let Entry::Message(_, Some(reply)) = self.thread.record(*first)?.entry
@@ -594,47 +630,16 @@ impl SessionRequest<'_> {
         {
             items.remove(0);
         }
-        let later = self.spoken_between(&items, known)?;
-        if !later.is_empty() {
-            self.thread.rewind(items[0] - 1)?;
-            return Ok((0, true, later));
-        }
         let entries = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        Ok((entries, before || entries > 0, later))
+        Ok((entries, before || entries > 0))
     }
 
-    /// Words that were said by hand while a tool of the client was at work: its call was given up for them, and now its
-    /// answer comes. They are said again behind it.
-    fn spoken_between(&self, items: &[Seq], known: u32) -> Result<Vec<Message>> {
-        let mut later = Vec::new();
-        if !self
-            .arrival
-            .skim
-            .elements
-            .get(known as usize)
-            .is_some_and(|element| element.by == ElementAuthor::Tool)
-        {
-            return Ok(later);
-        }
-        for (i, seq) in items.iter().enumerate() {
-            let Entry::Message(message, None) = self.thread.record(*seq)?.entry else {
-                return Ok(Vec::new());
-            };
-            match message.outcome().map(|outcome| outcome.interrupted) {
-                Some(true) => {}
-                None if i > 0 => later.push(message),
-                _ => return Ok(Vec::new()),
-            }
-        }
-        Ok(later)
-    }
-
-    /// What is shown since the last request of the client, that request, and whether it showed what the client does not tell.
+    /// What was said since the last request of the client, that request, and whether it showed what the client does not tell.
     fn since_mark(&self) -> Result<(Vec<Seq>, Option<Seq>, bool)> {
         let (mut items, mut sent, mut apart) = (Vec::new(), None, false);
         for entry in self.thread.back() {
             let (seq, head) = entry?;
-            if head.kind.is_item() {
+            if head.kind.is_said() {
                 items.push(seq);
             }
             if head.kind == EntryKind::Sent
@@ -665,7 +670,7 @@ impl SessionRequest<'_> {
         let tokens = view.tokens();
         let room = window.saturating_sub(self.lesson.theirs(tokens).max(tokens) + window / 50);
         let has_room = self.request.wish.is_none_or(|wish| wish <= room);
-        Ok(has_room && !self.budget(window).will_manage(view).will_manage)
+        Ok(has_room && self.budget(window).in_view(view).has_room(view))
     }
 }
 

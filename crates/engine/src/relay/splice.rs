@@ -8,11 +8,13 @@
 use super::session_request::SessionRequest;
 use super::text;
 use crate::error::{Error, Result};
-use crate::exchange::request::{LIMITS, OutgoingRequest, RequestBody, StoredBlobs, write_file};
+use crate::exchange::request::{
+    LIMITS, OutgoingRequest, RequestBody, StoredBlobs, digest, fewer_thoughts, lowered_thoughts, write_file,
+};
 use crate::thread::Thread;
 use komado_core::journal::{ElementGroup, Entry, Sent, TranscriptMark};
 use komado_core::message::{Call, CallKind, Message};
-use komado_core::raw::RawObject;
+use komado_core::raw::{RawJson, RawObject};
 use komado_core::view::{ItemSource, ReplacedTexts, ShownItem};
 use komado_core::{Head, Kind, Role, Seq};
 use komado_provider::{Dialect, ElementAuthor, ModelRequest, ScannedRequest, Splice, SplicePiece};
@@ -20,9 +22,6 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-
-/// What is read at a time to take a digest.
-const BLOCK: usize = 64 << 10;
 
 /// A stretch of the list of elements.
 enum Page {
@@ -67,14 +66,13 @@ impl SessionRequest<'_> {
             (RequestBody::Spliced(splice), digest)
         };
         let (mark, added) = (Some(self.mark.clone()), if offers { self.own_tokens } else { 0 });
-        Ok(OutgoingRequest { max_tokens, mark, added, ..OutgoingRequest::new(written, tokens) })
+        let thoughts = self.request.thoughts;
+        Ok(OutgoingRequest { max_tokens, thoughts, mark, added, ..OutgoingRequest::new(written, tokens) })
     }
 
     /// The longest answer to ask for, where that is another than the client wants.
     fn limit(&self, most: Option<u64>) -> Option<u64> {
-        // Thoughts count as part of the answer, and the API wants room beside them.
-        let least = self.request.thoughts.map_or(0, |thoughts| thoughts + 1);
-        match (most.map(|most| most.max(least)), self.request.wish) {
+        match (most, self.request.wish) {
             (Some(most), Some(wish)) => Some(most.min(wish)),
             (most, wish) => most.or(wish),
         }
@@ -95,6 +93,7 @@ impl SessionRequest<'_> {
         }
         if let Some(most) = max_tokens.filter(|most| self.request.wish.is_none_or(|wish| *most < wish)) {
             patch.limit(most)?;
+            patch.thoughts(most)?;
         }
         if self.sets_window()? {
             patch.option("num_ctx", self.upstream.asking.window);
@@ -154,7 +153,7 @@ impl SessionRequest<'_> {
     fn answered(&self, entries: &[Seq]) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
         for &seq in entries {
-            if self.thread.source().head(seq)?.kind != Kind::Tool {
+            if !matches!(self.thread.source().head(seq)?.kind, Kind::Tool | Kind::LateResult) {
                 continue;
             }
             if let Entry::Message(message, _) = self.thread.record(seq)?.entry
@@ -178,12 +177,20 @@ impl SessionRequest<'_> {
                 at += 1;
                 continue;
             }
-            let block = map.block(item.seq)?;
-            let own = |item: &&ShownItem| item.what != ItemSource::Shown && block.entries.contains(&item.seq);
-            let run = &items[at..at + items[at..].iter().take_while(own).count().max(1)];
-            let is_whole = run.len() == block.entries.len()
-                && run.iter().all(|item| matches!(item.what, ItemSource::Said(_)));
-            let answers = block.is_tied && run[0].what == ItemSource::Said(Kind::Tool);
+            let late = self.late(item)?;
+            let block = map.block(late.unwrap_or(item.seq))?;
+            let mut run = &items[at..=at];
+            while let Some(next) = items.get(at + run.len())
+                && late.is_none()
+                && next.what != ItemSource::Shown
+                && block.entries.contains(&next.seq)
+                && self.late(next)?.is_none()
+            {
+                run = &items[at..=at + run.len()];
+            }
+            let is_said = |item: &ShownItem| matches!(item.what, ItemSource::Said(_));
+            let is_whole = run.len() == block.entries.len() && (late.is_some() || run.iter().all(is_said));
+            let answers = block.is_tied && (late.is_some() || run[0].what == ItemSource::Said(Kind::Tool));
             match &block.elements {
                 Some(range) if is_whole && !answers => pages.keep(range.clone()),
                 _ => pages.say(self.rewritten(&block, run, &mut swaps)?),
@@ -191,6 +198,12 @@ impl SessionRequest<'_> {
             at += run.len();
         }
         Ok(pages)
+    }
+
+    /// The result that came late and is shown as this item.
+    fn late(&self, item: &ShownItem) -> Result<Option<Seq>> {
+        let ItemSource::Replaced(by) = item.what else { return Ok(None) };
+        Ok((self.thread.source().head(by)?.kind == Kind::LateResult).then_some(by))
     }
 
     /// What the journal has for an item.
@@ -221,11 +234,12 @@ impl SessionRequest<'_> {
         };
         let mut messages = Vec::new();
         for item in run {
-            let place = block.entries.iter().position(|seq| *seq == item.seq);
+            let late = self.late(item)?;
+            let place = block.entries.iter().position(|seq| *seq == late.unwrap_or(item.seq));
             let told = place.and_then(|at| told.get(at)).filter(|_| told.len() == block.entries.len());
             let kind = self.thread.source().head(item.seq)?.kind;
             match (told.filter(|told| is_of(told.role, kind)), item.what) {
-                (Some(told), ItemSource::Replaced(by)) => {
+                (Some(told), ItemSource::Replaced(by)) if late.is_none() => {
                     messages.push(told.saying(swaps.text(self.thread.source(), item.seq, by)?));
                 }
                 (Some(told), _) => messages.push(told.clone()),
@@ -251,7 +265,12 @@ impl SessionRequest<'_> {
     /// The whole view as a request in the provider's dialect, and its digest.
     fn write_view(&self, max_tokens: Option<u64>, offers: bool) -> Result<(RequestBody, String)> {
         let asking = &self.upstream.asking;
-        let setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
+        let mut setup = if offers { self.offered(&self.request.setup) } else { self.request.setup.clone() };
+        if let (Some(most), Some(params)) = (max_tokens, &setup.params)
+            && let Some(lowered) = lowered_thoughts(params.get(), most)
+        {
+            setup.params = RawJson::parse(lowered).ok();
+        }
         let window = Some(asking.window).filter(|window| *window > 0);
         let stream = self.arrival.skim.stream;
         let ask = ModelRequest { max_tokens, stream, window, ..asking.ask(&setup) };
@@ -286,19 +305,6 @@ fn is_of(role: Role, kind: Kind) -> bool {
         Role::Tool => Kind::Tool,
     };
     own == kind
-}
-
-/// Digest of all bytes.
-pub(super) fn digest(splice: &Splice) -> Result<String> {
-    let (mut hasher, mut bytes, mut at) = (blake3::Hasher::new(), vec![0; BLOCK], 0);
-    loop {
-        let read = splice.read_at(at, &mut bytes)?;
-        if read == 0 {
-            return Ok(hasher.finalize().to_hex().to_string());
-        }
-        hasher.update(&bytes[..read]);
-        at += read as u64;
-    }
 }
 
 /// True when it is the client's request, byte for byte.
@@ -380,6 +386,15 @@ impl<'a> BodyPatch<'a> {
         let given = LIMITS.into_iter().find(|key| self.skim.field(key).is_some());
         let usual = if self.skim.dialect == Dialect::Responses { "max_output_tokens" } else { "max_tokens" };
         self.set(given.unwrap_or(usual), &most.to_string())
+    }
+
+    /// Fewer thoughts, where an answer of `most` tokens has no room for as many as the client wants.
+    pub(super) fn thoughts(&mut self, most: u64) -> Result<()> {
+        let Some(range) = self.skim.field("thinking") else { return Ok(()) };
+        if let Some(fewer) = fewer_thoughts(&text(self.body, &range)?, most) {
+            self.say(range, fewer);
+        }
+        Ok(())
     }
 
     /// One of Ollama's options.
@@ -509,7 +524,7 @@ impl<'a> EntryMap<'a> {
             if seq >= to {
                 break;
             }
-            items.extend(head.kind.is_item().then_some(seq));
+            items.extend(head.kind.is_said().then_some(seq));
         }
         let ours = self.begins_with_answers(&mark, &items)?;
         let blocks = blocks(before.map(|(_, mark)| mark), &mark, items, ours);
@@ -521,7 +536,11 @@ impl<'a> EntryMap<'a> {
     fn begins_with_answers(&self, mark: &TranscriptMark, items: &[Seq]) -> Result<bool> {
         let Some(ElementGroup { elements: 0, .. }) = mark.groups.first() else { return Ok(false) };
         match items.get(items.len().saturating_sub(taken(mark))) {
-            Some(first) => Ok(self.thread.source().head(*first)?.kind == Kind::Tool),
+            Some(first) => Ok(match self.thread.record(*first)?.entry {
+                // One that only says that a call was given up is no answer of ours.
+                Entry::Message(message, _) => message.outcome().is_some_and(|outcome| !outcome.interrupted),
+                _ => false,
+            }),
             None => Ok(false),
         }
     }

@@ -109,13 +109,9 @@ fn calls(name: &str) -> Piece {
 
 fn fails() -> Entry {
     let outcome = ToolOutcome {
-        call_id: "c1".into(),
-        name: None,
-        content: vec![Piece::text("no such file")],
         is_error: true,
-        output_ref: None,
         duration_ms: Some(40),
-        interrupted: false,
+        ..ToolOutcome::text("c1", None, "no such file")
     };
     Entry::Message(Message::of(Role::Tool, vec![Piece::Result(outcome)]), None)
 }

@@ -158,7 +158,7 @@ impl<'e> Thread<'e> {
         let room = share.map_or(window, |share| Shares::of(share, window).room());
         // A twentieth is the least that is left for an answer.
         let most = room - room / 20;
-        let blocks = Blocks::of(staged.view(), staged.source())?;
+        let blocks = Blocks::of(staged.view(), staged.source(), most)?;
         let (setup, anchors) = (staged.view().weight().setup, blocks.anchors);
         let pinned = blocks.pinned + blocks.system;
         let must = setup + pinned + anchors;

@@ -38,6 +38,7 @@ pub fn escaped(text: &str) -> String {
             '\'' => safe.push_str("&#39;"),
             // What a text cannot have in it, and what turns its direction round.
             c if c.is_control() && c != '\n' && c != '\t' => safe.push(' '),
+            '\u{fffe}' | '\u{ffff}' => safe.push(' '),
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             c => safe.push(c),
         }

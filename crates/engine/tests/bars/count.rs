@@ -115,7 +115,7 @@ fn japanese_base64_and_lock_files_trigger_before_the_window_overflows() {
                 n += 1;
                 root.say(user(&text(n))).unwrap();
                 // Before the request leaves, it is known whether it fits; and then it does.
-                let full = root.will_manage(&budget);
+                let full = root.will_manage(&budget).unwrap();
                 assert!(full.tokens <= 8_000, "{name}: {} tokens without a trigger", full.tokens);
                 acted += u64::from(!fit(&mut root, &budget).done.is_empty());
                 assert!(counted(&root) <= budget.usable, "{name}");
@@ -142,7 +142,7 @@ fn a_budget_is_never_made_without_a_window() {
     for preset in Preset::ALL {
         let budget = budget(preset, 0);
         assert_eq!((budget.window, budget.usable, budget.reserve), (0, 0, 0));
-        assert_eq!(root.will_manage(&budget).rule, BudgetRule::HardGate);
+        assert_eq!(root.will_manage(&budget).unwrap().rule, BudgetRule::HardGate);
         let mut by = ByDigest::new(root.meter());
         let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
         let Err(Error::Floor(floor)) = root.plan(&mut ladder) else { panic!("{}", preset.name()) };

@@ -73,7 +73,7 @@ fn a_failing_summariser_leaves_every_visible_byte_as_it_was() {
         let (id, last) = at_soft_mark(room, Preset::Komado, 12_000);
         let mut root = room.root(&id);
         let (seen, tokens, disk) = (request(&root), root.view().tokens(), files(room, &id));
-        assert_eq!(root.will_manage(&budget).rule, BudgetRule::SoftMark);
+        assert_eq!(root.will_manage(&budget).unwrap().rule, BudgetRule::SoftMark);
         let failing = |root: &Thread<'_>| {
             Scripted::new(root.meter()).within(2_000).says("<summary>one</summary>").fails("HTTP 529")
         };
@@ -131,7 +131,7 @@ fn a_failing_summariser_over_the_limit_leaves_the_work_to_the_next_rung() {
         let (id, _) = at_soft_mark(room, preset, 8_000);
         let mut root = room.root(&id);
         exchange(&mut root, 99, 150);
-        assert_eq!(root.will_manage(&budget).rule, BudgetRule::HardGate);
+        assert_eq!(root.will_manage(&budget).unwrap().rule, BudgetRule::HardGate);
         let mut by = Scripted::new(root.meter()).fails("no such model");
         let fitted = fit_by(&mut root, &budget, &mut by);
         assert_eq!((by.requests.len(), fitted.declined.len()), (1, 1), "{}", preset.name());

@@ -346,7 +346,7 @@ fn a_japanese_conversation_is_asked_and_headed_in_japanese() {
     assert!(text.starts_with(line) && text.contains("十二件直した。残りの作業はない。"), "{text}");
     let settings = CondenseSettings {
         language: Some(PromptLanguage::English),
-        reach: OriginalsHint::Kept,
+        reach: Some(OriginalsHint::Kept),
         ..CondenseSettings::default()
     };
     let mut by = Scripted::new(root.meter()).says(answer);

@@ -6,6 +6,7 @@ mod refused;
 mod trim;
 mod truncate;
 mod undo;
+mod working_set;
 
 use crate::engine::room::{Room, call, calls, check, model, result, user};
 use komado_core::budget::{Budget, Policy, Preset};
@@ -53,7 +54,7 @@ fn begin(room: &Room) -> SessionId {
     id
 }
 
-/// A window of 10,000: 7,000 are usable; it acts at 5,601 and comes down to 3,500.
+/// A window of 10,000: 7,000 are usable. With a first request of 10 tokens it acts at 6,302 and comes down to 4,204.
 fn ours(change: impl FnOnce(&mut Policy)) -> Budget {
     let mut policy = Preset::Komado.policy();
     change(&mut policy);
@@ -88,5 +89,6 @@ fn explained(fitted: &FitResult, root: &Thread<'_>) {
         assert_eq!(root.view_at(done.seq).unwrap().tokens(), cause.after);
         tokens = cause.after;
     }
-    assert_eq!((fitted.after, root.view().tokens()), (tokens, tokens));
+    assert_eq!(fitted.after, root.view().tokens());
+    assert!(if fitted.returned.is_empty() { fitted.after == tokens } else { fitted.after > tokens });
 }

@@ -152,6 +152,7 @@ pub(crate) fn outcome(id: &str, name: Option<&str>, text: &str) -> ToolOutcome {
         output_ref: None,
         duration_ms: None,
         interrupted: false,
+        replaces: None,
     }
 }
 

@@ -127,6 +127,7 @@ fn calls_of_our_own_tools_are_not_the_clients() {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         };
         thread.say(Message::of(Role::Tool, vec![MessagePart::Result(outcome)])).unwrap();
         let (skim, _) = room.arrive(&ann, "u a");

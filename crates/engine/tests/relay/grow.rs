@@ -118,7 +118,7 @@ fn less_room_for_the_answer_comes_before_less_of_the_conversation() {
 
 #[test]
 fn a_silent_truncation_is_noticed() {
-    let world = World::new(Dialect::Ollama, 100_000, window(2_048, OnOverflow::Truncate));
+    let world = World::new(Dialect::Ollama, 16_384, window(2_048, OnOverflow::Truncate));
     let mut agent = Agent::new(Dialect::Ollama);
     let mut seen = 0;
     for n in 1..=40 {
@@ -127,7 +127,9 @@ fn a_silent_truncation_is_noticed() {
     }
     assert!(seen > 0);
     let lesson = lesson::known(world.relay.engine().store(), &world.asking.about()).unwrap();
-    assert!(lesson.window.is_some_and(|window| window <= 2_100), "{lesson:?}");
+    let [own] = &lesson.sessions[..] else { panic!("one session: {lesson:?}") };
+    assert!(own.window.is_some_and(|window| window <= 2_100), "{lesson:?}");
+    assert_eq!(lesson.window, None, "as yet it is that session's alone");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) server: ScriptedServer,
     pub(crate) asking: ModelTarget,
     pub(crate) offer: ToolOffer,
+    /// How often a model may repeat a call before its request is refused.
+    pub(crate) max_repeats: u32,
     /// Where requests in the client's own dialect go.
     pub(crate) base: String,
 }
@@ -71,7 +73,7 @@ impl World {
         let asking = ModelTarget::new(client, provider, MODEL, window);
         let relay = Relay::new(Engine::new(store, Arc::new(Ticking::default())));
         let base = server.url().to_owned();
-        Self { relay, server, asking, offer: ToolOffer::WhenNeeded, base }
+        Self { relay, server, asking, offer: ToolOffer::WhenNeeded, max_repeats: 0, base }
     }
 
     /// From now on requests go to another address.
@@ -340,6 +342,7 @@ impl Agent {
         ) -> Result<(), RelayFault>,
     ) -> Result<(), RelayFault> {
         let manner = RelayConfig {
+            max_repeats: world.max_repeats,
             policy: Preset::Komado.policy(),
             settings: CondenseSettings::default(),
             summariser: &(),
@@ -391,6 +394,7 @@ pub(crate) fn result(call: &str, text: &str) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }

@@ -8,6 +8,7 @@ mod faithful;
 mod faults;
 mod grow;
 mod kit;
+mod late;
 mod nameless;
 mod own;
 mod params;

@@ -13,7 +13,7 @@ pub(crate) fn grown(dialect: Dialect, stream: bool) -> (World, Agent) {
     agent.stream = stream;
     agent.turn(&world, "The lantern stands on the shelf behind the door. 提灯は棚の上。");
     let mut n = 0;
-    while world.last_seen().body.len() >= agent.body().len() / 2 || n < 10 {
+    while world.last_seen().body.len() * 3 >= agent.body().len() * 2 || n < 10 {
         n += 1;
         agent.turn(&world, &words(n).repeat(3));
         assert!(n < 120);
@@ -167,7 +167,7 @@ fn a_clients_own_tool_of_our_name_is_the_clients_also_across_dialects_and_past_t
                 let mut edits = 0;
                 for n in 1..=14 {
                     world.server.add(ScriptStep::call("recall", r#"{"query":"x"}"#));
-                    let (message, ear) = agent.turn(&world, &words(n).repeat(2));
+                    let (message, ear) = agent.turn(&world, &words(n).repeat(3));
                     let call = message.calls().next().unwrap_or_else(|| panic!("{what} {n}"));
                     assert_eq!((call.name.as_str(), call.arguments.as_str()), ("recall", r#"{"query":"x"}"#));
                     agent.results(&[(&call.id.clone(), "their own")]);

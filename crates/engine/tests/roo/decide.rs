@@ -54,7 +54,7 @@ fn the_preset_decides_as_the_original_does() {
         policy.rungs.condense = fact.auto;
         let budget = Budget::new(policy, WINDOW, &["p"]);
         assert_eq!((budget.usable, budget.threshold), (60_000, Some(fact.holds)), "{id}");
-        let verdict = root.will_manage(&budget);
+        let verdict = root.will_manage(&budget).unwrap();
         assert_eq!(verdict.tokens, fact.tokens.0 + fact.tokens.1, "{id}");
         assert_eq!(verdict.will_manage, fact.acts, "{id}");
         assert!(verdict.rule != BudgetRule::HardGate, "{id}");

@@ -20,7 +20,7 @@ fn hints_come_after_a_reply_after_tools_and_before_the_end() {
     thread.say(Message::text(Role::User, "The lantern stands on the shelf. Where does it stand?")).unwrap();
     let mut by = ByDigest::new(thread.meter());
     let budget = talk.budget();
-    let (soft, before) = (budget.act_at, thread.view().tokens());
+    let (soft, before) = (thread.will_manage(&budget).unwrap().act_at, thread.view().tokens());
     let mut ladder = Ladder { budget, settings: CondenseSettings::default(), by: &mut by };
     let mut hints = Vec::new();
     let conversed = thread.converse(&talk.asking, &mut ladder, &mut RecallTools, &mut |news| {

@@ -9,7 +9,7 @@ use komado_core::{Meter, SessionId, ThreadId};
 use komado_engine::condense::{ByDigest, CondenseSettings};
 use komado_engine::exchange::{ExchangeEvent, ModelTarget, TurnResult};
 use komado_engine::fit::Ladder;
-use komado_engine::lesson;
+use komado_engine::lesson::AppliedLesson;
 use komado_engine::{Clock, Engine, Result, Thread};
 use komado_provider::overflow::classify;
 use komado_provider::scripted::{ScriptedOptions, ScriptedServer};
@@ -85,9 +85,14 @@ impl Talk {
 
     /// The default budget, as the binary makes it: the window in tokens of ours, by what was learned.
     pub(crate) fn budget(&self) -> Budget {
-        let lesson = lesson::known(self.engine.store(), &self.asking.about()).unwrap();
-        let window = lesson.window.filter(|learned| *learned < self.window).unwrap_or(self.window);
+        let lesson = self.lesson();
+        let window = lesson.window().filter(|learned| *learned < self.window).unwrap_or(self.window);
         Budget::new(Preset::Komado.policy(), lesson.ours(window), &[])
+    }
+
+    /// What was learned, as the session applies it.
+    pub(crate) fn lesson(&self) -> AppliedLesson {
+        AppliedLesson::known(self.engine.store(), &self.asking.about(), &id()).unwrap()
     }
 
     /// One turn, with the digest as summariser.
@@ -142,6 +147,7 @@ pub(crate) fn result(call: &str, text: &str) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }

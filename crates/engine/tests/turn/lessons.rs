@@ -2,7 +2,6 @@
 
 use super::kit::{Talk, tokens};
 use komado_core::Meter;
-use komado_engine::lesson;
 use komado_provider::Dialect;
 use komado_provider::scripted::{OnOverflow, ScriptedOptions};
 
@@ -20,8 +19,8 @@ fn the_factor_is_learned_from_what_is_reported() {
     for _ in 0..5 {
         talk.ask(&mut thread, &text);
     }
-    let lesson = lesson::known(talk.engine.store(), &talk.asking.about()).unwrap();
-    assert_eq!(lesson.samples, 5);
+    let lesson = talk.lesson();
+    assert_eq!(lesson.learned.samples, 5);
     assert!((lesson.factor() / ratio - 1.0).abs() < 0.1, "{} against {ratio}", lesson.factor());
 }
 
@@ -30,7 +29,7 @@ fn a_silent_truncation_is_told_and_does_not_happen_again() {
     let options =
         ScriptedOptions { window: Some(2_048), overflow: OnOverflow::Truncate, ..ScriptedOptions::default() };
     // As Ollama does behind its OpenAI door, where it cannot be told not to.
-    let talk = Talk::new(Dialect::Chat, 32_768, options);
+    let talk = Talk::new(Dialect::Chat, 16_384, options);
     let mut thread = talk.thread();
     let text = "The report of the third quarter lists every order by region and by month. ".repeat(12);
     let mut told_at = Vec::new();

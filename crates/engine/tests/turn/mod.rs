@@ -5,9 +5,11 @@
 mod broken;
 mod converse;
 pub(crate) mod kit;
+mod learning;
 mod lessons;
 mod long;
 mod overflow;
+mod repeat;
 mod stelis;
 mod summaries;
 mod texts;

@@ -3,7 +3,7 @@
 use super::kit::{MODEL, Talk, journaled, setup};
 use komado_core::journal::Entry;
 use komado_core::message::{Message, Role};
-use komado_engine::{Thread, lesson};
+use komado_engine::Thread;
 use komado_provider::Dialect;
 use komado_provider::scripted::{ErrorStyle, OnOverflow, ScriptStep, ScriptedFailure, ScriptedOptions};
 
@@ -48,7 +48,7 @@ fn recovers(dialect: Dialect, words: ErrorStyle, overflow: OnOverflow) -> u64 {
         |seq| matches!(thread.record(*seq).unwrap().entry, Entry::Lost(reply) if reply.finish == "overflow"),
     );
     assert_eq!(lost.count(), refused, "each refusal is in the journal");
-    lesson::known(talk.engine.store(), &talk.asking.about()).unwrap().window.unwrap()
+    talk.lesson().window().unwrap()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_refusal_without_numbers_costs_the_room_for_the_answer_first_and_teaches_not
     let (turned, told) = talk.ask(&mut thread, &question);
     assert!(!turned.is_ours && told.too_large.len() == 1 && told.edits == 0, "{told:?}");
     assert_eq!(journaled(&thread)[0].words(), question, "nothing of it was left out");
-    assert_eq!(lesson::known(talk.engine.store(), &talk.asking.about()).unwrap().window, None);
+    assert_eq!(talk.lesson().window(), None);
 }
 
 #[test]

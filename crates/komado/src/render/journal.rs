@@ -1,8 +1,8 @@
 //! One thread as people see it: what was appended, changed, answered, found again, and read of a long output.
 
-use super::window::gauge;
-use super::{Render, RenderList, address, each};
-use crate::cli_output::{CliOutput, Style, count, number, table};
+use super::window::{gauge, gauge_cells};
+use super::{Render, RenderList, address, columns, each};
+use crate::cli_output::{CliOutput, Style, count, number};
 use komado_core::notation::width as width_of;
 use komado_ops::ask::AskResult;
 use komado_ops::change::quoted;
@@ -17,9 +17,12 @@ impl Render for Appended {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         self.seqs.iter().try_for_each(|seq| paper.line(seq.to_string()))?;
         paper.flush()?;
-        let gauge = gauge(paper, &(&self.weight).into(), self.window, 24);
         let role = self.role.map(|role| format!(" {}", role.name())).unwrap_or_default();
-        paper.say(format!("@{}{role}: {} tokens  {gauge}", self.seq, number(self.tokens)));
+        let about = format!("@{}{role}: {} tokens  ", self.seq, number(self.tokens));
+        let cells =
+            gauge_cells(paper.width.saturating_sub(width_of(&about)), self.context_tokens, self.window);
+        let gauge = gauge(paper, &(&self.weight).into(), self.window, cells.min(24));
+        paper.say(format!("{about}{gauge}"));
         paper.say(format!("undo: {}", self.undo));
         Ok(())
     }
@@ -71,14 +74,14 @@ impl RenderList for LongOutput {
             paper.say("no output is too long to be shown; @SEQ reads any entry");
             return Ok(());
         }
-        let mut rows = vec![["ref", "bytes", "lines", "tool", "entry"].map(str::to_owned).to_vec()];
+        let heading = ["ref", "bytes", "lines", "entry", "tool"];
         let figure = |n: Option<u64>| n.map_or("?".to_owned(), number);
-        rows.extend(page.items.iter().map(|one| {
+        let rows = page.items.iter().map(|one| {
             let tool = one.tool.clone().unwrap_or_else(|| "?".to_owned());
             let (bytes, lines) = (figure(one.byte_size), figure(one.line_count));
-            vec![one.ref_id.clone(), bytes, lines, tool, format!("@{}", one.seq)]
-        }));
-        table(&rows, &[1, 2]).iter().try_for_each(|line| paper.line(line))
+            [one.ref_id.clone(), bytes, lines, format!("@{}", one.seq), tool]
+        });
+        columns(paper, heading, &[1, 2], rows)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::sessions::at_home;
 use super::{Render, RenderList, columns, each, local, or_dash};
-use crate::cli_output::{CliOutput, Style, count, number, table};
-use komado_core::notation::tamed;
+use crate::cli_output::{CliOutput, Style, clip, count, number, table};
+use komado_core::notation::{tamed, width};
+use komado_engine::lesson::{AppliedLesson, LearnedWindow};
 use komado_engine::replay::ReplayReport;
 use komado_ops::config::ShownSettings;
 use komado_ops::doctor::{CheckFinding, CheckResult, StoreHealth};
@@ -78,7 +79,7 @@ impl Render for ListedModel {
             ("price", price(self)),
             ("source", self.source.to_owned()),
         ];
-        lines.iter().try_for_each(|(name, value)| paper.line(format!("  {name:<15} {value}")))
+        lines.iter().try_for_each(|(name, value)| paper.field(&format!("  {name:<15} "), value))
     }
 }
 
@@ -102,20 +103,45 @@ impl RenderList for Learned {
             paper.say("nothing was learned yet");
             return Ok(());
         }
-        let heading = ["window", "most answered", "factor", "answers", "about"];
-        let rows = page.items.iter().map(|Self { about, lesson }| {
-            let factor = or_dash(lesson.factor.map(|factor| format!("{factor:.2}")));
-            let window = or_dash(lesson.window.map(number));
-            [window, number(lesson.most), factor, number(lesson.samples), about.clone()]
-        });
-        columns(paper, heading, &[0, 1, 2, 3], rows)
+        let heading = ["window", "factor", "answers", "most answered", "how sure", "from", "about"];
+        let rows =
+            std::iter::once(heading.map(str::to_owned)).chain(page.items.iter().flat_map(learned_rows));
+        // What it is about is a name that `--forget` takes.
+        let (rows, names): (Vec<_>, Vec<_>) = rows.map(|[rest @ .., about]| (Vec::from(rest), about)).unzip();
+        let lines = table(&rows, &[0, 1, 2, 3]);
+        lines.iter().zip(names).try_for_each(|(line, about)| paper.named(line, &tamed(&about)))
     }
+}
+
+/// What holds for every session of a model, and what single ones met that is as yet theirs alone.
+fn learned_rows(learned: &Learned) -> Vec<[String; 7]> {
+    let Learned { about, lesson } = learned;
+    let row = |window: Option<LearnedWindow>, factor: Option<f64>, samples, most, why: &str| {
+        let factor = or_dash(factor.map(|factor| format!("{factor:.2}")));
+        let sure = window.as_ref().map_or_else(|| why.to_owned(), |window| window.why().to_owned());
+        let tokens = or_dash(window.as_ref().map(|window| number(window.tokens)));
+        let request = or_dash(window.and_then(|window| window.request));
+        [tokens, factor, number(samples), most, sure, request, about.clone()]
+    };
+    let all = AppliedLesson::for_all(lesson.clone());
+    let why = if lesson.factor.is_some() { "every session" } else { "not sure yet" };
+    let most = number(lesson.most);
+    let mut rows = vec![row(all.learned_window(), lesson.factor, lesson.samples, most, why)];
+    for own in &lesson.sessions {
+        let applied = AppliedLesson { learned: lesson.clone(), session: own.session.clone() };
+        let window = applied.learned_window().filter(|window| !window.is_shared);
+        if window.is_some() || lesson.factor.is_none() {
+            let why = format!("{} alone", own.session);
+            rows.push(row(window, own.factor, own.samples, or_dash(None::<u64>), &why));
+        }
+    }
+    rows
 }
 
 impl RenderList for ForgottenLesson {
     fn list(page: &ResultPage<Self>, paper: &mut CliOutput) -> OpResult {
         let line = |one: &Self| format!("forgot what was learned about {}", one.forgotten);
-        page.items.iter().try_for_each(|one| paper.line(line(one)))
+        page.items.iter().try_for_each(|one| paper.prose(&line(one)))
     }
 }
 
@@ -129,7 +155,7 @@ impl Render for Updated {
             number(self.same)
         ))?;
         for change in self.changes.iter().take(TOLD) {
-            paper.line(format!("  {}", told(change)))?;
+            paper.field("  ", &told(change))?;
         }
         if let Some(more) = self.changes.len().checked_sub(TOLD).filter(|more| *more > 0) {
             paper.line(format!("  and {} more", number(more as u64)))?;
@@ -170,9 +196,9 @@ impl Render for OverflowVerdict {
             Remedy::None => None,
         };
         if let Some(remedy) = remedy {
-            paper.line(format!("  {:<17} {remedy}", "what helps"))?;
+            paper.field(&format!("  {:<17} ", "what helps"), remedy)?;
         }
-        paper.line(format!("  {:<17} {}", "why", self.why))
+        paper.field(&format!("  {:<17} ", "why"), &self.why.to_string())
     }
 }
 
@@ -186,7 +212,7 @@ impl Render for ShownSettings {
             let first = tamed(one.value.lines().next().unwrap_or_default());
             let more = if one.value.lines().count() > 1 { " …" } else { "" };
             let origin = paper.ink(Style::Dim, &tamed(&one.origin));
-            paper.line(format!("{:<44} {first}{more}  {origin}", tamed(&one.key)))?;
+            paper.named(&format!("{:<43}", tamed(&one.key)), &format!("{first}{more}  {origin}"))?;
         }
         Ok(())
     }
@@ -215,7 +241,7 @@ fn say_file(paper: &mut CliOutput, settings: &ShownSettings) {
 impl Render for CheckResult {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         tell_rebuilt(paper, self);
-        self.items.iter().flat_map(lines).try_for_each(|line| paper.line(line))?;
+        self.items.iter().flat_map(lines).try_for_each(|line| paper.prose(&line))?;
         let counts = &self.counts;
         let (sessions, findings) = (count(counts.sessions, "session"), count(counts.findings, "finding"));
         let place = self.kept_in.as_ref().map(|place| format!(" in {}", at_home(place))).unwrap_or_default();
@@ -336,17 +362,14 @@ fn key_cells(key: &KeyRow) -> [String; 7] {
 impl Render for Replayed {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let ReplayFigures { window, preset, report: sum, .. } = &self.sum;
-        paper.line(format!(
+        paper.prose(&format!(
             "{}, window {}, usable {}, preset {preset}",
             count(self.items.len() as u64, "conversation"),
             number(*window),
             number(self.usable)
         ))?;
-        let heading = ["", "calls", "sent", "raw", "peak", "edits", "breaks", "cost", "hidden", "faults"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(self.items.iter().chain([&self.sum]).map(row));
-        table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).iter().try_for_each(|line| paper.line(line))?;
-        paper.line(format!(
+        replay_table(self, paper.width).iter().try_for_each(|line| paper.fit(line))?;
+        paper.prose(&format!(
             "over the window {}, below the floor {}, invalid {}, breaks without an edit {}, not restored {}, bytes lost {}, \
              refused {}",
             sum.over_window,
@@ -357,7 +380,7 @@ impl Render for Replayed {
             sum.unrecoverable_bytes,
             sum.refused
         ))?;
-        sum.refused_why.iter().try_for_each(|why| paper.line(format!("the first that was refused: {why}")))
+        sum.refused_why.iter().try_for_each(|why| paper.prose(&format!("the first that was refused: {why}")))
     }
 
     fn json(&self, paper: &mut CliOutput) -> OpResult {
@@ -376,12 +399,29 @@ impl Render for Replayed {
     }
 }
 
-fn row(ReplayFigures { file, report: r, .. }: &ReplayFigures) -> Vec<String> {
-    let name = file
-        .as_deref()
-        .map_or("all".into(), |file| Path::new(file).file_stem().unwrap_or_default().to_string_lossy());
-    vec![
-        name.chars().take(24).collect(),
+/// Columns that the name of a conversation has at least.
+const CONVERSATION: usize = 8;
+
+/// A row for each conversation, and one for all; a name has the columns that the figures leave.
+fn replay_table(replayed: &Replayed, room: usize) -> Vec<String> {
+    let heading = ["calls", "sent", "raw", "peak", "edits", "breaks", "cost", "hidden", "faults"];
+    let all = || replayed.items.iter().chain([&replayed.sum]);
+    let figures = std::iter::once(heading.map(str::to_owned)).chain(all().map(figures));
+    let figures = table(&figures.map(Vec::from).collect::<Vec<_>>(), &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    let taken = figures.iter().map(|line| width(line) + 2).max().unwrap_or(0);
+    let names = all().map(|one| clip(&conversation(one), room.saturating_sub(taken).max(CONVERSATION)));
+    let names = std::iter::once(String::new()).chain(names);
+    table(&names.zip(figures).map(|(name, figures)| vec![name, figures]).collect::<Vec<_>>(), &[])
+}
+
+/// The name of its file.
+fn conversation(figures: &ReplayFigures) -> String {
+    let stem = |file: &str| Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    tamed(&figures.file.as_deref().map_or_else(|| "all".to_owned(), stem))
+}
+
+fn figures(ReplayFigures { report: r, .. }: &ReplayFigures) -> [String; 9] {
+    [
         number(r.calls),
         number(r.tokens_sent),
         number(r.tokens_raw),

@@ -56,7 +56,7 @@ impl Render for CleanedSessions {
         for one in &self.items {
             let id = &one.session;
             let status = one.status.map_or("?", |status| status.name());
-            paper.line(match &one.error {
+            paper.prose(&match &one.error {
                 Some(why) => format!("could not remove {id}: {why}"),
                 None => format!("{verb} {id} ({status} {})", one.completed_at.as_deref().unwrap_or("?")),
             })?;
@@ -105,12 +105,12 @@ impl Render for Stats {
         let states: Vec<String> =
             self.by_status.iter().map(|(state, n)| format!("{state} {}", number(*n))).collect();
         let states = if states.is_empty() { "no sessions".into() } else { states.join(", ") };
-        paper.line(format!("{}  {states}", paper.ink(Style::Bold, "sessions")))?;
+        paper.prose(&format!("{}  {states}", paper.ink(Style::Bold, "sessions")))?;
         let time = or_dash(self.avg_minutes.map(|minutes| took(minutes * 60_000.0)));
         let mean = self.average_tokens.map_or_else(|| "-".into(), |t| number(t.round() as u64));
         let total = number(self.total_tokens);
         let head = paper.ink(Style::Bold, "completed");
-        paper.line(format!("{head}  mean time {time}, tokens {total} in all, {mean} on average"))?;
+        paper.prose(&format!("{head}  mean time {time}, tokens {total} in all, {mean} on average"))?;
         let users = self.by_user.iter().map(|n| vec![n.user.clone(), n.status.clone(), number(n.count)]);
         let running = self
             .running

@@ -31,10 +31,15 @@ impl Render for SessionList {
     }
 }
 
+/// The most columns that a cell takes while others want them, and how it is cut to so many.
+type CellCut = (usize, fn(&str, usize) -> String);
+
 /// A column with its heading first.
 struct SessionColumn {
     cells: Vec<String>,
     is_right: bool,
+    /// How its cells are cut; `None` where they never are.
+    cut: Option<CellCut>,
     /// What leaves first where there is little room; 0 stays.
     leaves: u8,
     /// True for the one that takes what room there is.
@@ -42,8 +47,29 @@ struct SessionColumn {
 }
 
 impl SessionColumn {
-    fn width(&self) -> usize {
+    /// Columns of its widest cell.
+    fn whole(&self) -> usize {
         self.cells.iter().map(|cell| width(cell)).max().unwrap_or(0)
+    }
+
+    /// Columns that it takes.
+    fn width(&self) -> usize {
+        self.whole().min(self.cut.map_or(usize::MAX, |(most, _)| most))
+    }
+
+    /// Takes of `spare` columns what it is cut by.
+    fn grow(&mut self, spare: &mut usize) {
+        let more = (self.whole() - self.width()).min(*spare);
+        if let Some((most, _)) = &mut self.cut {
+            *most += more;
+            *spare -= more;
+        }
+    }
+
+    /// A cell as it is shown.
+    fn shown(&self, row: usize) -> String {
+        let cell = &self.cells[row];
+        self.cut.map_or_else(|| cell.clone(), |(most, cut)| cut(cell, most))
     }
 }
 
@@ -68,16 +94,23 @@ fn column(
     SessionColumn {
         cells: std::iter::once(heading.to_owned()).chain(cells).collect(),
         is_right: false,
+        cut: None,
         leaves,
         bends: false,
     }
 }
 
+/// The same, cut where others want the room.
+fn bounded(most: usize, cut: fn(&str, usize) -> String, column: SessionColumn) -> SessionColumn {
+    SessionColumn { cut: Some((most, cut)), ..column }
+}
+
 fn id(list: &SessionList, _: Timestamp) -> SessionColumn {
-    column(list, "session", 0, |row| {
+    let name = |row: &SessionRow| {
         let short = row.about.as_ref().and_then(|about| about.short.as_deref());
-        clip(short.unwrap_or(&row.id), ID)
-    })
+        short.unwrap_or(&row.id).to_owned()
+    };
+    bounded(ID, clip, column(list, "session", 0, name))
 }
 
 fn title(list: &SessionList, _: Timestamp) -> SessionColumn {
@@ -102,17 +135,16 @@ fn age(list: &SessionList, now: Timestamp) -> SessionColumn {
 }
 
 fn project(list: &SessionList, _: Timestamp) -> SessionColumn {
-    column(list, "project", 6, |row| {
-        row.project.as_deref().map(|path| tail(&at_home(path), PROJECT)).unwrap_or_default()
-    })
+    let project = |row: &SessionRow| row.project.as_deref().map(at_home).unwrap_or_default();
+    bounded(PROJECT, tail, column(list, "project", 6, project))
 }
 
 fn agent(list: &SessionList, _: Timestamp) -> SessionColumn {
-    column(list, "agent", 5, |row| clip(row.agent.as_deref().unwrap_or_default(), NAME))
+    bounded(NAME, clip, column(list, "agent", 5, |row| row.agent.clone().unwrap_or_default()))
 }
 
 fn model(list: &SessionList, _: Timestamp) -> SessionColumn {
-    column(list, "model", 4, |row| clip(row.meta.config.model.as_deref().unwrap_or_default(), NAME))
+    bounded(NAME, clip, column(list, "model", 4, |row| row.meta.config.model.clone().unwrap_or_default()))
 }
 
 fn tokens(list: &SessionList, _: Timestamp) -> SessionColumn {
@@ -134,7 +166,8 @@ fn saved(list: &SessionList, _: Timestamp) -> SessionColumn {
     SessionColumn { is_right: true, ..column(list, "saved", 7, saved) }
 }
 
-/// The columns that fit into `room`, and of the title what fits beside them. A column in which nothing stands is left out.
+/// The columns that fit into `room`, and of the title what fits beside them. What is left over goes to what is cut, the name
+/// first. A column in which nothing stands is left out.
 fn lines(mut columns: Vec<SessionColumn>, room: usize) -> Vec<String> {
     columns.retain(|column| column.leaves == 0 || column.cells[1..].iter().any(|cell| !cell.is_empty()));
     let others = |columns: &[SessionColumn]| -> usize {
@@ -150,12 +183,16 @@ fn lines(mut columns: Vec<SessionColumn>, room: usize) -> Vec<String> {
         columns.retain(|column| column.leaves != most);
     }
     let left = room.saturating_sub(others(&columns));
-    for cell in columns.iter_mut().filter(|column| column.bends).flat_map(|column| &mut column.cells) {
-        *cell = clip(cell, left);
+    let title = columns.iter().filter(|column| column.bends).map(SessionColumn::whole).sum::<usize>();
+    let mut spare = left.saturating_sub(title);
+    for column in columns.iter_mut().filter(|column| !column.bends) {
+        column.grow(&mut spare);
     }
+    let bent = columns.iter_mut().filter(|column| column.bends);
+    bent.for_each(|column| column.cut = Some((left.min(title), clip)));
     let right: Vec<usize> = (0..columns.len()).filter(|n| columns[*n].is_right).collect();
     let count = columns.first().map_or(0, |column| column.cells.len());
-    let row = |n: usize| columns.iter().map(|column| column.cells[n].clone()).collect();
+    let row = |n: usize| columns.iter().map(|column| column.shown(n)).collect();
     let rows: Vec<Vec<String>> = (0..count).map(row).collect();
     // Where even these do not fit, a line ends where the room does.
     table(&rows, &right).iter().map(|line| clip(line, room)).collect()
@@ -194,8 +231,8 @@ pub(crate) fn at_home(path: &str) -> String {
     }
 }
 
-/// The end of a path, which says more than its beginning.
-fn tail(path: &str, most: usize) -> String {
+/// The end of a path or a key, which says more than its beginning.
+pub(super) fn tail(path: &str, most: usize) -> String {
     if width(path) <= most {
         return path.to_owned();
     }

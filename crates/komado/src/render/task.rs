@@ -1,7 +1,8 @@
 //! Tasks that were queued, listed, shown and changed; playbooks that were checked, drawn and followed.
 
+use super::sessions::tail;
 use super::{Render, each};
-use crate::cli_output::{CliOutput, count, number, table};
+use crate::cli_output::{CliOutput, clip, count, number, table};
 use komado_core::notation::{tamed, width};
 use komado_ops::OpResult;
 use komado_ops::playbook::{CheckedPlaybooks, DrawnPlaybook, RanPlaybook};
@@ -10,7 +11,7 @@ use komado_ops::task::{
 };
 use serde_json::Value;
 
-/// Columns of a key that are shown, its end.
+/// Columns that a key has at least, of its end.
 const KEY: usize = 24;
 /// Columns that a title has at least.
 const TITLE: usize = 8;
@@ -62,16 +63,21 @@ impl Render for TaskList {
         if tasks.is_empty() {
             return paper.line(if self.all { "no tasks" } else { "no tasks; --all lists those that ended" });
         }
-        let heading = ["task", "state", "turns", "tokens", "key"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(tasks.iter().map(cells));
-        let taken = table(&rows, &[2, 3]).iter().map(|line| width(line)).max().unwrap_or(0) + 2;
-        let room = paper.width.saturating_sub(taken).max(TITLE);
-        let titles = tasks.iter().map(|task| head(task.title.as_deref().unwrap_or_default(), room));
-        for (row, title) in rows.iter_mut().zip(std::iter::once("title".to_owned()).chain(titles)) {
-            row.push(title);
-        }
-        table(&rows, &[2, 3]).into_iter().try_for_each(|line| paper.fit(&line))
+        let heading = ["task", "state", "turns", "tokens"].map(str::to_owned);
+        let rows: Vec<Vec<String>> =
+            std::iter::once(heading).chain(tasks.iter().map(cells)).map(Vec::from).collect();
+        let figures = table(&rows, &[2, 3]);
+        let taken = figures.iter().map(|line| width(line)).max().unwrap_or(0) + 4;
+        let room = paper.width.saturating_sub(taken);
+        let widest = |text: fn(&TaskRow) -> String| tasks.iter().map(|task| width(&text(task))).max();
+        // What no title needs is the keys'.
+        let most = room.saturating_sub(widest(title).unwrap_or(0)).max(KEY);
+        let left = room.saturating_sub(widest(key).unwrap_or(0).min(most)).max(TITLE);
+        let words = tasks.iter().map(|task| [tail(&key(task), most), clip(&title(task), left)]);
+        let words = std::iter::once(["key", "title"].map(str::to_owned)).chain(words);
+        let rows: Vec<Vec<String>> =
+            figures.into_iter().zip(words).map(|(line, [key, title])| vec![line, key, title]).collect();
+        table(&rows, &[]).into_iter().try_for_each(|line| paper.fit(&line))
     }
 
     fn json(&self, paper: &mut CliOutput) -> OpResult {
@@ -79,16 +85,17 @@ impl Render for TaskList {
     }
 }
 
-fn cells(task: &TaskRow) -> Vec<String> {
-    // A key that is the session's own name says nothing.
-    let key = if task.task.ends_with(&task.session) { "local" } else { &task.task };
-    vec![
-        task.session.chars().take(8).collect(),
-        state(task),
-        number(task.turns),
-        number(task.tokens),
-        tail(key, KEY),
-    ]
+fn cells(task: &TaskRow) -> [String; 4] {
+    [task.session.chars().take(8).collect(), state(task), number(task.turns), number(task.tokens)]
+}
+
+/// The key. One that is the session's own name says nothing. Of two issues of the same place the end is what tells them apart.
+fn key(task: &TaskRow) -> String {
+    if task.task.ends_with(&task.session) { "local".to_owned() } else { tamed(&task.task) }
+}
+
+fn title(task: &TaskRow) -> String {
+    tamed(task.title.as_deref().unwrap_or_default())
 }
 
 /// The state, and which try it is where there was more than one.
@@ -99,39 +106,10 @@ fn state(task: &TaskRow) -> String {
     }
 }
 
-/// The beginning of a text, so much as fits into these columns.
-fn head(text: &str, columns: usize) -> String {
-    let text = tamed(text);
-    if width(&text) <= columns {
-        return text;
-    }
-    let cut: String = fitting(text.chars(), columns - 1).collect();
-    cut + "…"
-}
-
-/// The end of a text: of two issues of the same place it is what tells them apart.
-fn tail(text: &str, columns: usize) -> String {
-    let text = tamed(text);
-    if width(&text) <= columns {
-        return text;
-    }
-    let mut cut: Vec<char> = fitting(text.chars().rev(), columns - 1).collect();
-    cut.push('…');
-    cut.into_iter().rev().collect()
-}
-
-fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
-    let mut taken = 0;
-    chars.take_while(move |c| {
-        taken += width(c.encode_utf8(&mut [0; 4]));
-        taken <= columns
-    })
-}
-
 impl Render for TaskDetails {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         for (name, value) in lines(self) {
-            paper.line(format!("{name:<9} {}", tamed(&value)))?;
+            paper.field(&format!("{name:<9} "), &tamed(&value))?;
         }
         if let Some(paths) = &self.paths {
             let paths = [("folder", &paths.folder), ("playbook", &paths.playbook), ("files", &paths.files)];
@@ -144,7 +122,7 @@ impl Render for TaskDetails {
             [("task", &self.text), ("result", &journal.result), ("last words", &journal.last_words)]
         {
             if let Some(words) = words.as_deref().filter(|words| !words.trim().is_empty()) {
-                paper.line(format!("\n{heading}:\n{}", words.trim()))?;
+                paper.prose(&format!("\n{heading}:\n{}", words.trim()))?;
             }
         }
         Ok(())
@@ -179,11 +157,11 @@ impl Render for CheckedPlaybooks {
         for one in &self.items {
             let file = &one.file;
             if let (Some(name), Some(nodes)) = (&one.name, one.nodes) {
-                paper.line(format!("{file}: ok, {name} has {}", count(nodes, "node")))?;
+                paper.prose(&format!("{file}: ok, {name} has {}", count(nodes, "node")))?;
             }
             one.warnings.iter().for_each(|warning| paper.say(format!("komado: {file}: {warning}")));
             for problem in &one.problems {
-                paper.line(format!("{}: {}", problem.place, problem.why))?;
+                paper.prose(&format!("{}: {}", problem.place, problem.why))?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Threads as people see them: what was started, ended and told, and what is next.
 
-use super::window::{gauge, share_line, share_seen};
+use super::sessions::tail;
+use super::window::{gauge, gauge_cells, share_line, share_line_within, share_seen};
 use super::{Render, RenderList, address, columns, or_dash};
 use crate::cli_output::{CliOutput, Style, clip, count, number};
 use komado_core::notation::{tamed, width};
@@ -10,6 +11,7 @@ use komado_ops::thread::{
     Balanced, ChronicleEntry, EndedThread, Forked, HowEnded, Ran, Resumed, Started, TellResult,
     ThreadChronicle, ThreadRow, ThreadTree, TreeThread, WindowShare, WrittenChronicle,
 };
+use komado_ops::window::learned_line;
 
 /// How a window is shared out.
 fn say_window(paper: &mut CliOutput, window: u64, share: &WindowShare) {
@@ -83,8 +85,8 @@ fn beside(paper: &mut CliOutput, ended: &HowEnded) {
         ));
     }
     if let Some(chronicle) = &ended.chronicle {
-        let first: String = tamed(chronicle.headline()).chars().take(70).collect();
-        paper.say(format!("chronicle of {}: {first}", covers(chronicle)));
+        let line = format!("chronicle of {}: {}", covers(chronicle), tamed(chronicle.headline()));
+        paper.say(clip(&line, paper.width));
     }
     if !ended.told {
         paper.say(
@@ -160,10 +162,10 @@ impl Render for WrittenChronicle {
 
 /// Cells of a gauge.
 const CELLS: usize = 32;
-/// Columns of what stands around a gauge's cells and numbers.
-const GAUGE: usize = 15;
-/// Columns of a thread's name and label, with what draws the tree before them.
-const NAMES: std::ops::Range<usize> = 12..48;
+/// Fewest columns of names, with what draws the tree before them.
+const NAMES: usize = 12;
+/// Fewest columns of a label beside its thread's name; one that has less and is longer stands in a line of its own.
+const LABEL: usize = 12;
 
 /// The tree as a picture: a line for each thread, its gauge and its share while it is open, what it did once it has ended.
 impl Render for ThreadTree {
@@ -175,10 +177,15 @@ impl Render for ThreadTree {
         let size = clip(&size, paper.width.saturating_sub(width(&self.session) + 2));
         let heading = format!("{}  {size}", paper.ink(Style::Bold, &self.session));
         paper.line(heading.trim_end())?;
-        let columns = below(self, None).map(|one| widest(self, one, 0)).max().unwrap_or(0);
-        // In a narrow terminal a name takes half of it: what became of the thread is to be read, too.
-        let most = NAMES.end.min(paper.width / 2).max(NAMES.start);
-        let mut sketch = TreeDrawing { paper, tree: self, columns: columns.clamp(NAMES.start, most) };
+        if let Some(learned) = &self.learned_window {
+            paper.fit(&format!("  {}", learned_line(learned)))?;
+        }
+        let widest = below(self, None).map(|one| widest(self, one, 0)).max().unwrap_or(0);
+        // Names have what room the states and figures of most threads leave.
+        let usual = |one| width(&state(one, &facts(one).into_iter().take(2).collect::<Vec<_>>()));
+        let beside = self.threads.iter().map(usual).max().unwrap_or(0) + 2;
+        let columns = widest.min(paper.width.saturating_sub(beside).max(paper.width / 2)).max(NAMES);
+        let mut sketch = TreeDrawing { paper, tree: self, columns };
         below(self, None).try_for_each(|one| sketch.thread(one, "", "", ""))
     }
 }
@@ -188,34 +195,34 @@ fn below<'a>(tree: &'a ThreadTree, parent: Option<&'a str>) -> impl Iterator<Ite
     tree.threads.iter().filter(move |one| one.parent.as_deref() == parent)
 }
 
-/// The widest name, as it is drawn.
+/// The widest name and label, as they are drawn.
 fn widest(tree: &ThreadTree, one: &TreeThread, indent: usize) -> usize {
     let below = below(tree, Some(&one.thread)).map(|child| widest(tree, child, indent + 3)).max();
-    below.unwrap_or(0).max(indent + width(&name(one)))
+    let label = Some(width(&label(one))).filter(|label| *label > 0).map_or(0, |label| label + 2);
+    below.unwrap_or(0).max(indent + width(&one.thread) + label)
 }
 
-/// Name and label.
-fn name(one: &TreeThread) -> String {
+/// The label: one line, whatever it is.
+fn label(one: &TreeThread) -> String {
     let label = one.label.as_deref().unwrap_or_default();
-    // A label is one line here, whatever it is.
-    let label = tamed(&label.split_whitespace().collect::<Vec<_>>().join(" "));
-    if label.is_empty() { one.thread.clone() } else { format!("{}  {label}", one.thread) }
+    tamed(&label.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 struct TreeDrawing<'a> {
     paper: &'a mut CliOutput,
     tree: &'a ThreadTree,
+    /// Columns of names and labels, and of what draws the tree before them.
     columns: usize,
 }
 
 impl TreeDrawing<'_> {
     /// A thread and those below it; `indent` stands before all its lines, `branch` before the first, `stem` before the rest.
     fn thread(&mut self, one: &TreeThread, indent: &str, branch: &str, stem: &str) -> OpResult {
-        self.first(one, &format!("{indent}{branch}"))?;
         let children: Vec<&TreeThread> = below(self.tree, Some(&one.thread)).collect();
         let below = format!("{indent}{stem}");
         let bar = if children.is_empty() { "   " } else { "│  " };
-        let rest = format!("{below}{bar}");
+        let rest = self.drawn(&format!("{below}{bar}"));
+        self.first(one, &self.drawn(&format!("{indent}{branch}")), &rest)?;
         if is_open(one) {
             self.fill(one, &rest)?;
         }
@@ -234,31 +241,62 @@ impl TreeDrawing<'_> {
         })
     }
 
-    /// Name, state, share, messages.
-    fn first(&mut self, one: &TreeThread, before: &str) -> OpResult {
-        let room = self.columns.saturating_sub(width(before));
-        let name = clip(&name(one), room);
-        let gap = " ".repeat(room.saturating_sub(width(&name)));
-        let (id, label) = name.split_once("  ").unwrap_or((&name, ""));
-        let label = if label.is_empty() { String::new() } else { format!("  {label}") };
-        let paper = &mut *self.paper;
-        let taken = width(before) + width(&name) + width(&gap) + 2;
-        let status = clip(&format!("{:<9}", one.status), paper.width.saturating_sub(taken));
-        let facts = clip(&facts(one), paper.width.saturating_sub(taken + width(&status) + 2));
-        let status = paper.ink(ink(one.status), &status);
-        let line = format!("{before}{}{label}{gap}  {status}  {facts}", paper.ink(Style::Bold, id));
-        paper.line(line.trim_end())
+    /// What draws the tree before a line: of a deep one the end, in half the terminal.
+    fn drawn(&self, before: &str) -> String {
+        tail(before, self.paper.width / 2)
+    }
+
+    /// Name, label, state, share, messages. The name is whole: one that is cut names nothing. What has no room beside it stands below.
+    fn first(&mut self, one: &TreeThread, before: &str, rest: &str) -> OpResult {
+        let id = width(before) + width(&one.thread);
+        let label = label(one);
+        let room = self.columns.saturating_sub(id + 2);
+        let is_beside = room >= width(&label).min(LABEL);
+        let beside = if is_beside { clip(&label, room) } else { String::new() };
+        let gap = if beside.is_empty() { 0 } else { 2 };
+        let taken = id + gap + width(&beside);
+        let start = taken.max(self.columns) + 2;
+        let facts = facts(one);
+        let fits = |facts: &&[String]| start + width(&state(one, facts)) <= self.paper.width;
+        let shown = (1..=facts.len()).rev().map(|n| &facts[..n]).find(fits).map_or(0, <[String]>::len);
+        let name = self.paper.ink(Style::Bold, &one.thread);
+        let name = format!("{before}{name}{}{beside}", " ".repeat(gap));
+        match shown {
+            0 => self.paper.line(name)?,
+            _ => {
+                let inked = inked_state(self.paper, one, &facts[..shown]);
+                self.paper.line(format!("{name}{}{inked}", " ".repeat(start - taken)))?;
+            }
+        }
+        if !is_beside {
+            let label = clip(&label, self.paper.width.saturating_sub(width(rest)));
+            self.paper.line(format!("{rest}{label}"))?;
+        }
+        let room = self.paper.width.saturating_sub(width(rest));
+        match &facts[shown..] {
+            [] => Ok(()),
+            all if shown == 0 => {
+                let all = clip(&all.join(" · "), room.saturating_sub(width(&state(one, &[]))));
+                let inked = inked_state(self.paper, one, &[all]);
+                self.paper.line(format!("{rest}{inked}").trim_end())
+            }
+            more => self.paper.line(format!("{rest}{}", clip(&more.join(" · "), room))),
+        }
     }
 
     /// How full it is, and of whose window.
     fn fill(&mut self, one: &TreeThread, rest: &str) -> OpResult {
         let window = one.share.as_ref().map(|share| share.window).or(self.tree.window);
         let window = window.map(|window| u32::try_from(window).unwrap_or(u32::MAX));
-        let cells = cells(self.paper, rest, one.context_tokens, window);
+        let room = self.paper.width.saturating_sub(width(rest));
+        let cells = gauge_cells(room, one.context_tokens, window).min(CELLS);
         let gauge = gauge(self.paper, &one.parts, window, cells);
-        self.paper.line(format!("{rest}{gauge}"))?;
+        match window {
+            Some(_) => self.paper.line(format!("{rest}{gauge}"))?,
+            None => self.paper.line(format!("{rest}{}", clip(&gauge, room)))?,
+        }
         match &one.share {
-            Some(share) => self.line(rest, Style::Dim, &share_line(share)),
+            Some(share) => self.line(rest, Style::Dim, &share_line_within(share, room)),
             None => Ok(()),
         }
     }
@@ -271,7 +309,19 @@ impl TreeDrawing<'_> {
     }
 }
 
-fn facts(one: &TreeThread) -> String {
+/// State and figures of a thread.
+fn state(one: &TreeThread, facts: &[String]) -> String {
+    format!("{:<9}  {}", one.status, facts.join(" · "))
+}
+
+/// The same in colours.
+fn inked_state(paper: &CliOutput, one: &TreeThread, facts: &[String]) -> String {
+    let status = paper.ink(ink(one.status), &format!("{:<9}", one.status));
+    format!("{status}  {}", facts.join(" · "))
+}
+
+/// Figures of a thread: its window where it has one, its messages, and what else is to be known.
+fn facts(one: &TreeThread) -> Vec<String> {
     let mut facts = Vec::new();
     match (one.ratio, one.thread_window) {
         (Some(ratio), Some(own)) => facts.push(format!("{ratio} = {}", number(own))),
@@ -281,18 +331,12 @@ fn facts(one: &TreeThread) -> String {
     facts.push(count(one.messages, "message"));
     facts.extend(one.base.as_ref().map(|base| format!("goes on from {base}")));
     facts.extend((one.held && is_open(one)).then(|| "held".to_owned()));
-    facts.join(" · ")
+    facts
 }
 
 /// True for a thread that has not ended.
 fn is_open(one: &TreeThread) -> bool {
     matches!(one.status, "active" | "paused")
-}
-
-/// Cells for which there is room beside the numbers.
-fn cells(paper: &CliOutput, rest: &str, tokens: u64, window: Option<u32>) -> usize {
-    let numbers = number(tokens).len() + window.map_or(0, |window| number(u64::from(window)).len());
-    paper.width.saturating_sub(width(rest) + numbers + GAUGE).clamp(1, CELLS)
 }
 
 fn ink(status: &str) -> Style {

@@ -79,11 +79,7 @@ impl TranscriptPrinter<'_> {
 
     /// A marked row, as long as it is: its command is to be copied.
     fn row(&mut self, row: &str) -> OpResult {
-        for (line, _) in wrap(row, &[], self.paper.width) {
-            let line = self.paper.ink(Style::Yellow, &line);
-            self.paper.line(line)?;
-        }
-        Ok(())
+        self.paper.inked_prose(Style::Yellow, row)
     }
 
     fn heading(&mut self, item: &TranscriptItem, time: &str) -> OpResult {
@@ -103,7 +99,7 @@ impl TranscriptPrinter<'_> {
         let failed = result.filter(|result| result.is_error && !result.interrupted).map_or("", |_| " error");
         let who = clip(&format!("{}{name}{failed}", item.role.name()), self.paper.width / 2);
         let (who, about) = (self.paper.ink(style, &who), self.paper.ink(Style::Dim, &about.join(" · ")));
-        self.paper.line(format!("{who}  {about}"))?;
+        self.paper.prose(&format!("{who}  {about}"))?;
         match &item.edit {
             Some(edit) => self.row(&format!(
                 "▚ {} shows {} in place of {} tokens · undo: komado revert {}@{}",

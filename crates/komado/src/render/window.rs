@@ -5,7 +5,7 @@ use super::{Render, address, each};
 use crate::cli_output::{CliOutput, Style, count, number};
 use komado_core::Span;
 use komado_core::budget::{BudgetRule, BudgetVerdict};
-use komado_core::notation::tamed;
+use komado_core::notation::{tamed, width};
 use komado_engine::fit::Resliced;
 use komado_ops::OpResult;
 use komado_ops::thread::WindowShare;
@@ -14,7 +14,7 @@ use komado_ops::window::{Condensed, ContextUse, Differences, FittedWindow, MadeE
 impl Render for ContextUse {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         let name = format!("{}/{}@{}", self.session, self.thread, self.seq);
-        paper.line(format!("{}  {}", paper.ink(Style::Bold, &name), self.status))?;
+        paper.prose(&format!("{}  {}", paper.ink(Style::Bold, &name), self.status))?;
         about(self).iter().try_for_each(|line| paper.fit(line))?;
         let cells = paper.width.saturating_sub(40).clamp(10, 60);
         paper.line(gauge(paper, &self.parts, self.window, cells))?;
@@ -33,16 +33,16 @@ impl Render for FittedWindow {
     fn text(&self, paper: &mut CliOutput) -> OpResult {
         if !self.reverted.is_empty() {
             let edits: Vec<String> = self.reverted.iter().map(|seq| format!("@{seq}")).collect();
-            paper.line(format!("reverted, because there is room again: {}", edits.join(", ")))?;
+            paper.prose(&format!("reverted, because there is room again: {}", edits.join(", ")))?;
             if !self.dry_run {
                 paper.say(format!("undo: komado fit {}", address(&self.session, &self.thread)));
             }
         }
-        paper.line(format!("{}: {}", verdict_words(&self.verdict), self.verdict.numbers()))?;
+        paper.prose(&format!("{}: {}", verdict_words(&self.verdict), self.verdict.numbers()))?;
         self.declined.iter().for_each(|why| paper.say(format!("komado: no summary: {why}")));
         self.slices.iter().for_each(|cut| paper.say(slices_line(cut)));
         for edit in &self.edits {
-            paper.line(edit_line(edit))?;
+            paper.prose(&edit_line(edit))?;
         }
         if !self.dry_run {
             // The newest first: one that lies under a later edit cannot be taken back alone.
@@ -55,7 +55,7 @@ impl Render for FittedWindow {
                 _ => "nothing is worth an edit yet",
             };
             let tense = if self.dry_run { "would be" } else { "was" };
-            paper.line(format!("{nothing}; nothing {tense} changed"))?;
+            paper.prose(&format!("{nothing}; nothing {tense} changed"))?;
         } else if self.dry_run {
             paper.say("this is a dry run: nothing was changed");
         }
@@ -170,6 +170,15 @@ pub(crate) fn gauge(paper: &CliOutput, parts: &Parts, window: Option<u32>, cells
     format!("▕{bar}▏ {} {} of {}", paper.ink(ink, &share), number(used), number(window))
 }
 
+/// Columns of what stands around a gauge's cells and numbers.
+const GAUGE: usize = 15;
+
+/// The most cells that leave a gauge as wide as `room`; at least one.
+pub(crate) fn gauge_cells(room: usize, tokens: u64, window: Option<u32>) -> usize {
+    let numbers = number(tokens).len() + window.map_or(0, |window| number(u64::from(window)).len());
+    room.saturating_sub(numbers + GAUGE).max(1)
+}
+
 /// How full a window is, short enough to stand before what a person types: a bar and the share used.
 pub(crate) fn short_gauge(tokens: u64, window: u64, cells: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -213,9 +222,30 @@ fn legend(paper: &CliOutput, parts: &Parts) -> Vec<String> {
 
 /// Which thread has how much, the root first.
 pub(super) fn share_line(share: &WindowShare) -> String {
-    let above = share.above.iter().map(|one| format!("{} {}", number(one.share), one.thread));
+    share_line_within(share, usize::MAX)
+}
+
+/// The same in `room` columns: where it is longer, the nearest threads above are left out, and then what is lent. The own
+/// share stays.
+pub(super) fn share_line_within(share: &WindowShare, room: usize) -> String {
+    let mut above: Vec<String> =
+        share.above.iter().map(|one| format!("{} {}", number(one.share), one.thread)).collect();
     let own = format!("{} own", number(share.own));
-    format!("{}{}", above.chain([own]).collect::<Vec<_>>().join(" + "), moved(share))
+    let line = |above: &[String], moved: &str| {
+        let parts: Vec<&str> = above.iter().chain([&own]).map(String::as_str).collect();
+        format!("{}{moved}", parts.join(" + "))
+    };
+    let moved = moved(share);
+    let mut whole = line(&above, &moved);
+    while width(&whole) > room && above != ["…"] {
+        match above.as_slice() {
+            [.., _, last] if last == "…" => drop(above.remove(above.len() - 2)),
+            [.., _] => above.last_mut().into_iter().for_each(|last| "…".clone_into(last)),
+            [] => break,
+        }
+        whole = line(&above, &moved);
+    }
+    if width(&whole) > room { line(&above, "") } else { whole }
 }
 
 /// What is seen of the threads above, of their shares.

@@ -11,22 +11,19 @@ use komado_ops::OpResult;
 
 /// Columns of the longest bar.
 const CELLS: usize = 12;
-/// Columns of a question.
-const LONGEST: usize = 44;
 /// Columns of a terminal as most have it.
 const ROOM: usize = 80;
+/// Columns of a question in such a terminal; a wider one has more.
+const LONGEST: usize = 44;
 /// What is left out first where there is no room for all.
 const SPARE: [&str; 7] =
     ["bytes", "compactions", "tokens", "model_calls", "sessions_active", "tool_calls", "messages"];
 
 /// Prints it.
 pub(crate) fn print(paper: &mut CliOutput, told: &Report, look: ReportView) -> OpResult {
-    for (line, kind) in drawn(told, look) {
+    for (line, kind) in drawn(told, look, paper.terminal_room().map_or(ROOM, |room| room.max(ROOM))) {
         match kind {
-            LineKind::Title => {
-                let title = paper.ink(Style::Bold, &line);
-                paper.line(title)?;
-            }
+            LineKind::Title => paper.inked_prose(Style::Bold, &line)?,
             LineKind::Row => paper.fit(&line)?,
             LineKind::Prose => paper.prose(&line)?,
         }
@@ -47,21 +44,21 @@ enum LineKind {
 
 /// Its lines, without colours.
 pub(super) fn lines(told: &Report, look: ReportView) -> Vec<String> {
-    drawn(told, look).into_iter().map(|(line, _)| line).collect()
+    drawn(told, look, ROOM).into_iter().map(|(line, _)| line).collect()
 }
 
 /// Its lines, and what each is.
-fn drawn(told: &Report, look: ReportView) -> Vec<(String, LineKind)> {
+fn drawn(told: &Report, look: ReportView, room: usize) -> Vec<(String, LineKind)> {
     let lang = look.lang;
     let mut lines = vec![(about(told, look), LineKind::Title), (read(told, look), LineKind::Prose)];
     lines.extend(unreadable(told, look).map(|line| (line, LineKind::Prose)));
-    for section in sections(told, look).into_iter().map(|section| slimmed(section, look)) {
+    for section in sections(told, look).into_iter().map(|section| slimmed(section, look, room)) {
         lines.push((String::new(), LineKind::Row));
         lines.push((lang.say(section.name).to_owned(), LineKind::Title));
         if section.rows.is_empty() {
             lines.push((lang.say("nothing").to_owned(), LineKind::Row));
         }
-        lines.extend(rows(&section, look).into_iter().map(|line| (line, LineKind::Row)));
+        lines.extend(rows(&section, look, room).into_iter().map(|line| (line, LineKind::Row)));
         lines.extend(section.note.map(|note| (note, LineKind::Prose)));
     }
     lines
@@ -103,7 +100,7 @@ pub(super) fn about(told: &Report, look: ReportView) -> String {
 }
 
 /// Usage without the columns in which nothing stands and, where there is no room for the others, without the spare ones.
-fn slimmed(mut section: ReportSection, look: ReportView) -> ReportSection {
+fn slimmed(mut section: ReportSection, look: ReportView, room: usize) -> ReportSection {
     if !is_summed(&section) {
         return section;
     }
@@ -113,7 +110,7 @@ fn slimmed(mut section: ReportSection, look: ReportView) -> ReportSection {
         }
     }
     for name in SPARE {
-        if rows(&section, look).iter().all(|line| width(line) <= ROOM) {
+        if rows(&section, look, room).iter().all(|line| width(line) <= room) {
             break;
         }
         if let Some(at) = section.columns.iter().position(|column| *column == name) {
@@ -136,7 +133,7 @@ fn leave_out(section: &mut ReportSection, at: usize) {
     section.rows.iter_mut().for_each(|row| drop(row.remove(at)));
 }
 
-fn rows(section: &ReportSection, look: ReportView) -> Vec<String> {
+fn rows(section: &ReportSection, look: ReportView, room: usize) -> Vec<String> {
     if section.rows.is_empty() {
         return Vec::new();
     }
@@ -150,7 +147,7 @@ fn rows(section: &ReportSection, look: ReportView) -> Vec<String> {
     let mut shown = vec![head];
     let last = section.rows.len() - 1;
     for (n, row) in section.rows.iter().enumerate() {
-        let mut cells: Vec<String> = row.iter().map(cut).collect();
+        let mut cells: Vec<String> = row.iter().map(|cell| cut(cell, LONGEST + room - ROOM)).collect();
         if let Some((at, drawn)) = section.drawn {
             let is_sum = is_summed(section) && n == last;
             cells.push(if is_sum { String::new() } else { bar(row[at].length(), most, drawn) });
@@ -177,9 +174,9 @@ fn is_summed(section: &ReportSection) -> bool {
     section.name.starts_with("usage_by_")
 }
 
-fn cut(cell: &ReportCell) -> String {
+fn cut(cell: &ReportCell, most: usize) -> String {
     match cell {
-        ReportCell::Text(text) => clip(text, LONGEST),
+        ReportCell::Text(text) => clip(text, most),
         _ => cell.shown(),
     }
 }
@@ -214,8 +211,9 @@ mod tests {
         let section =
             ReportSection { name, rows: vec![row("2026-11-16"), row("total")], columns, drawn, note: None };
         let look = ReportView { format: ReportFormat::Text, by: None, lang: ReportLanguage::En };
-        let slim = slimmed(section, look);
-        assert!(rows(&slim, look).iter().all(|line| width(line) <= ROOM), "{:?}", rows(&slim, look));
+        let slim = slimmed(section, look, ROOM);
+        let shown = rows(&slim, look, ROOM);
+        assert!(shown.iter().all(|line| width(line) <= ROOM), "{shown:?}");
         assert!(slim.columns.starts_with(&["day", "sessions_made", "turns"]), "{:?}", slim.columns);
         assert_eq!(slim.drawn.map(|(at, _)| at), Some(2));
         assert!(slim.note.is_some());

@@ -5,6 +5,7 @@
 
 use komado_core::session::State;
 use komado_engine::relay::RelayNotes;
+use komado_engine::repeat::WARN_AT;
 use komado_store::{Error, StoreHealthFigures};
 use metrics::{
     SharedString, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
@@ -56,6 +57,11 @@ const NAMES: &[(&str, Kind, &str)] = &[
     ("komado_upstream_errors_total", Labelled, "Answers that are errors, by provider and status"),
     ("komado_upstream_away_total", Labelled, "Providers that could not be reached"),
     ("komado_cut_total", Counter, "Answers that broke off, because the provider or the client went"),
+    (
+        "komado_repeated_calls_total",
+        Counter,
+        "Requests after the fifth and each later call of a tool whose answer an edit hides",
+    ),
     ("komado_truncated_total", Counter, "Answers to less than was sent, without a word about it"),
     ("komado_faults_total", Labelled, "Internal faults; the requests were passed on unchanged, or stopped"),
     ("komado_turned_away_total", Labelled, "Requests over a limit"),
@@ -185,6 +191,9 @@ impl Metrics {
             }
             if notes.cut.is_some() {
                 counter!("komado_cut_total").increment(1);
+            }
+            if notes.repeats >= WARN_AT {
+                counter!("komado_repeated_calls_total").increment(1);
             }
             if notes.truncated.is_some() {
                 counter!("komado_truncated_total").increment(1);

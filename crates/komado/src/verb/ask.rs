@@ -317,10 +317,7 @@ impl AnswerPrinter {
     fn tell(&mut self, text: &str) {
         self.end_thought();
         self.line_end();
-        if !io::stderr().is_terminal() {
-            return say(format!("⋯ {text}"));
-        }
-        let _ = writeln!(io::stderr(), "⋯ {}", self.paper.painted(Style::Dim, text));
+        say(format!("⋯ {}", self.paper.ink(Style::Dim, text)));
     }
 
     /// Prints an answer that no model gave, and says so; says also of one that was cut.

@@ -433,7 +433,7 @@ impl SlashCommand {
             let is_at_home = talk.choice.base_url.is_none();
             let provider = provider.or_else(|| is_at_home.then(|| talk.model.asking.provider.name.clone()));
             let choice = ModelChoice { provider, ..choice };
-            talk.model = app.models().resolve(&own, &choice)?;
+            talk.model = app.models().of(&talk.found.session).resolve(&own, &choice)?;
             talk.choice = choice;
         }
         say(talk.model.to_string());

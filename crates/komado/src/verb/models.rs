@@ -37,17 +37,31 @@ enum Action {
         /// Lines in our own form, models.dev's api.json, or LiteLLM's model_prices_and_context_window.json
         file: PathBuf,
     },
-    /// List what was learned from the answers and refusals of models
-    Learned(ListLessons),
-    /// Forget what was learned about a model
-    Forget(ForgetLesson),
+    /// List what was learned from the answers and refusals of models: what, from which request, and how sure; or forget it
+    Learned {
+        /// Forget what was learned about a model: its name, or address and name as they are listed
+        #[arg(long, value_name = "NAME|ABOUT")]
+        forget: Option<String>,
+    },
+}
+
+impl ModelsArgs {
+    /// True where a table of models is put into the folder of the sessions.
+    pub(crate) fn is_update(&self) -> bool {
+        matches!(self.action, Some(Action::Update { .. }))
+    }
+
+    /// True where what was learned, which is kept in that folder, is looked at.
+    pub(crate) fn is_learned(&self) -> bool {
+        matches!(self.action, Some(Action::Learned { .. }))
+    }
 }
 
 pub(crate) fn models(app: &mut App, args: ModelsArgs) -> OpResult {
     match args.action {
         Some(Action::Update { file }) => update(app, &file),
-        Some(Action::Learned(request)) => app.show(request),
-        Some(Action::Forget(request)) => app.show(request),
+        Some(Action::Learned { forget: None }) => app.show(ListLessons::default()),
+        Some(Action::Learned { forget: Some(about) }) => app.show(ForgetLesson { about }),
         None if args.words.is_empty() => {
             let all = app.run(ListModels::default())?;
             app.print(&all)?;

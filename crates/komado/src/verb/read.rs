@@ -157,7 +157,7 @@ impl StreamSink<ShowView> for ViewPrinter<'_> {
             let paper = &mut self.printer.paper;
             let about = format!("what the model sees: {} tokens", number(tokens));
             let heading = paper.ink(Style::Bold, &format!("{name}@{seq}"));
-            paper.line(format!("{heading}  {}", paper.ink(Style::Dim, &about)))?;
+            paper.prose(&format!("{heading}  {}", paper.ink(Style::Dim, &about)))?;
         }
         self.printer.name = name;
         Ok(())

@@ -175,7 +175,7 @@ impl StreamSink<Migrate> for MigrationPrinter<'_> {
             (Migrated::Session { .. }, false) => {}
             (Migrated::Summary { summary }, false) => {
                 self.progress.clear();
-                lines(summary, self.way).iter().try_for_each(|line| self.paper.line(line))?;
+                lines(summary, self.way).iter().try_for_each(|line| self.paper.prose(line))?;
             }
         }
         // Each session is told when it is there, not at the end.

@@ -116,7 +116,7 @@ fn trust_settings(app: &mut App, consents: &Consents, path: &Path, only_shows: b
         );
     }
     let most = if only_shows { usize::MAX } else { HARMLESS };
-    lines(&file, most).iter().try_for_each(|line| app.paper.line(line))?;
+    lines(&file, most).iter().try_for_each(|line| app.paper.prose(line))?;
     let shown = shown(&file.path);
     say_whether(is_trusted, &shown, "with exactly this content", undo)
 }
@@ -172,7 +172,7 @@ fn trust_sessions(app: &mut App, consents: &Consents, path: &Path, only_shows: b
         );
     }
     app.paper.line(&shown)?;
-    held.iter().try_for_each(|line| app.paper.line(format!("  {line}")))?;
+    held.iter().try_for_each(|line| app.paper.field("  ", line))?;
     say_whether(is_trusted, &shown, "with whatever is or will be in it", undo)
 }
 
@@ -186,9 +186,10 @@ fn list(app: &mut App, consents: &Consents) -> OpResult {
     if all.is_empty() {
         return app.paper.line("nothing was consented to");
     }
-    let mut rows = vec![["about", "path", "since"].map(str::to_owned).to_vec()];
-    rows.extend(all.into_iter().map(|one| vec![one.about.name().to_owned(), one.path, one.at]));
-    table(&rows, &[]).into_iter().try_for_each(|line| app.paper.line(line))
+    let mut rows = vec![["about", "since"].map(str::to_owned).to_vec()];
+    rows.extend(all.iter().map(|one| vec![one.about.name().to_owned(), one.at.clone()]));
+    let paths = std::iter::once("path").chain(all.iter().map(|one| one.path.as_str()));
+    table(&rows, &[]).iter().zip(paths).try_for_each(|(line, path)| app.paper.named(line, &tamed(path)))
 }
 
 fn revoke(app: &mut App, consents: &Consents, path: &Path, meant: [Option<PathBuf>; 2]) -> OpResult {
@@ -226,7 +227,7 @@ fn undo(path: &Path) -> String {
 
 /// A command about a path, as a shell takes it. A path that cannot be shown as it is leaves its last part, which is a name of
 /// ours, and the folder to run the command in.
-pub(super) fn command(words: &str, path: &Path) -> String {
+pub(crate) fn command(words: &str, path: &Path) -> String {
     let Some(text) = path.to_str().filter(|text| tamed(text) == *text) else {
         let name = path.file_name().unwrap_or_default().display();
         return format!("{words} {name}  # after `cd` to the folder that it is in");

@@ -79,7 +79,7 @@ fn tell(app: &mut App, found: &WouldForget) -> OpResult {
     let (sessions, jobs) = (count(found.would_erase, "session"), count(found.jobs, "job"));
     app.paper.line(format!("would export and erase {sessions}, and withdraw {jobs}"))?;
     for (id, holder) in found.live.iter().zip(&found.holders) {
-        app.paper.line(format!("{id} is being written or worked on by {holder} and would stay"))?;
+        app.paper.prose(&format!("{id} is being written or worked on by {holder} and would stay"))?;
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn end(app: &mut App, done: &ForgottenUser, exported: u64, folder: &Path) -> OpR
     if app.paper.json {
         app.paper.json(done)?;
     } else {
-        app.paper.line(format!("exported {} to {}", count(exported, "session"), folder.display()))?;
+        app.paper.prose(&format!("exported {} to {}", count(exported, "session"), folder.display()))?;
         app.paper.line(format!(
             "erased {} and {}",
             count(done.erased, "session"),

@@ -228,21 +228,16 @@ fn print(progress: TaskProgress) {
 }
 
 fn leave_at_the_end_of_input(orders: &Arc<TaskOrders>) -> OpResult {
-    let orders = Arc::clone(orders);
-    let thread = std::thread::Builder::new().name("komado-leash".into());
-    thread.spawn(move || {
+    beside("komado-leash", orders, |orders| {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         orders.give(TaskOrder::Leave("its worker ends".into()));
-    })?;
-    Ok(())
+    })
 }
 
 /// A task that hangs in something that cannot be broken off must not keep its worker from the next one. What it started
 /// ends with this process, and a task whose job is still there is tried again.
 fn end_when_stuck(orders: &Arc<TaskOrders>) -> OpResult {
-    let orders = Arc::clone(orders);
-    let thread = std::thread::Builder::new().name("komado-stuck".into());
-    thread.spawn(move || {
+    beside("komado-stuck", orders, |orders| {
         if orders.is_stuck(STUCK) {
             tracing::error!(
                 "the task has not stopped {} s after it was told to: its process ends",
@@ -250,7 +245,13 @@ fn end_when_stuck(orders: &Arc<TaskOrders>) -> OpResult {
             );
             std::process::exit(FaultKind::Failed as i32);
         }
-    })?;
+    })
+}
+
+/// Does something on a thread of its own.
+fn beside(name: &str, orders: &Arc<TaskOrders>, work: fn(&TaskOrders)) -> OpResult {
+    let orders = Arc::clone(orders);
+    std::thread::Builder::new().name(name.into()).spawn(move || work(&orders))?;
     Ok(())
 }
 

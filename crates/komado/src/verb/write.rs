@@ -68,9 +68,6 @@ pub(crate) fn append(app: &mut App, args: AppendArgs) -> OpResult {
         }
         None => read_stdin()?,
     };
-    if text.trim().is_empty() && args.role != Role::Tool {
-        return Err(OpFault::usage("the message is empty; write the words that it says, or pipe them in"));
-    }
     let AppendArgs { role, call, error, strict, .. } = args;
     let at = AtThread { session: Some(found.session.to_string()), thread: Some(found.thread.to_string()) };
     let (text, role) = (Some(text), Some(role));

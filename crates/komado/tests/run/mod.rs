@@ -1,7 +1,9 @@
 //! The binary in a folder of its own: fixed environment, nothing from the machine.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
-use std::io::Write;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -105,6 +107,33 @@ impl Place {
         let halves = ["running", "completed"].map(|half| self.base().join(half).join(session));
         halves.into_iter().find(|path| path.exists()).unwrap()
     }
+}
+
+/// A terminal: our end, and the one that a program gets.
+pub(crate) fn terminal() -> (File, File) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+    let theirs = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
+    (File::from(ours), File::from(theirs))
+}
+
+/// Runs a command at a terminal of its own; gives its exit code and what came to the terminal.
+pub(crate) fn at_terminal(mut command: Command) -> (i32, String) {
+    let (mut ours, theirs) = terminal();
+    command.env("TERM", "xterm").stdin(Stdio::null());
+    command.stdout(Stdio::from(theirs.try_clone().unwrap())).stderr(Stdio::from(theirs));
+    let mut child = command.spawn().unwrap();
+    // The other end is closed here with the command, so that reading ends when the program does.
+    drop(command);
+    let (mut text, mut bytes) = (Vec::new(), [0; 4096]);
+    // A terminal that was left is an error to read from.
+    while let Ok(n @ 1..) = ours.read(&mut bytes) {
+        text.extend_from_slice(&bytes[..n]);
+    }
+    (child.wait().unwrap().code().unwrap_or(-1), String::from_utf8(text).unwrap())
 }
 
 pub(crate) fn feed(mut command: Command, input: &[u8]) -> Said {

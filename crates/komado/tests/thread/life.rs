@@ -273,6 +273,8 @@ fn other_verbs_work_in_a_child_and_inside_its_share() {
     let undo: Vec<&str> = row["edits"][0]["undo"].as_str().unwrap().split(' ').skip(1).collect();
     place.ok(&undo);
     place.ok(&["edit", "pin", "city/stelis_1@2"]);
+    // Until it is answered, all that was said stays.
+    place.ok(&["append", "city/stelis_1", "--role", "assistant", "I read it."]);
     place.ok(&["edit", "condense", "city/stelis_1"]);
     assert!(place.ok(&["log", "city/stelis_1"]).contains("share"));
     let rows = place.json_lines(&["sessions", &city]);

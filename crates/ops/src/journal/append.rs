@@ -207,7 +207,9 @@ impl AppendMessages {
                 Err(OpFault::malformed("messages is empty; send at least one"))
             }
             (Some(given), None) => given.iter().enumerate().map(|(i, text)| read_one(i, text)).collect(),
-            (None, Some(text)) => Ok(vec![self.message(text.clone())]),
+            (None, Some(text)) => {
+                Ok(vec![told_something(self.message(text.clone())).map_err(OpFault::usage)?])
+            }
             _ => Err(OpFault::usage("give messages or text, one of them")),
         }
     }
@@ -224,7 +226,21 @@ impl AppendMessages {
 }
 
 fn read_one(i: usize, text: &RawValue) -> OpResult<Message> {
-    openai::read(text.get()).map_err(|error| OpFault::input(error.to_string()).of(&format!("messages[{i}]")))
+    let message = openai::read(text.get()).map_err(|error| error.to_string()).and_then(told_something);
+    message.map_err(|why| OpFault::input(why).of(&format!("messages[{i}]")))
+}
+
+/// The message, unless it says nothing. A tool may answer nothing, and a call needs no words beside it.
+fn told_something(message: Message) -> Result<Message, String> {
+    let is_blank =
+        |part: &MessagePart| matches!(part, MessagePart::Text { text, .. } if text.trim().is_empty());
+    match message.role != Role::Tool && message.parts.iter().all(is_blank) {
+        true => Err(format!(
+            "the message of role {} is empty: write what it says; only a tool's result and a message with calls may say nothing",
+            message.role.name()
+        )),
+        false => Ok(message),
+    }
 }
 
 /// Bytes of lines journaled at once.
@@ -325,7 +341,9 @@ impl AppendLines {
         let mut more = Ok(true);
         while more.as_ref().is_ok_and(|more| *more) && batch.bytes() < BATCH {
             let why = match lines.read_message() {
-                Ok(Some(Ok(message))) => batch.say(message, None).err().map(|e| e.to_string()),
+                Ok(Some(Ok(message))) => told_something(message)
+                    .and_then(|message| batch.say(message, None).map_err(|e| e.to_string()))
+                    .err(),
                 Ok(Some(Err(why))) => Some(why),
                 Ok(None) => {
                     more = Ok(false);

@@ -232,17 +232,9 @@ pub(crate) fn of_caller(context: &OperationContext, config: MetaConfig) -> MetaC
 }
 
 /// What the session `id` is made with: no task, the user of the settings, and not queued.
-pub(crate) fn meta(context: &OperationContext, id: &SessionId, config: MetaConfig) -> Meta {
-    Meta {
-        uuid: id.to_string(),
-        task_key: TaskKey::local(id),
-        created_at: context.engine.now(),
-        process_id: std::process::id(),
-        hostname: hostname(),
-        config,
-        user: context.config.user.clone(),
-        queued: false,
-    }
+pub fn meta(context: &OperationContext, id: &SessionId, config: MetaConfig) -> Meta {
+    let (process_id, hostname, user) = (std::process::id(), hostname(), context.config.user.clone());
+    Meta { process_id, hostname, user, ..Meta::new(id, context.engine.now(), config) }
 }
 
 /// This machine's name.

@@ -89,89 +89,64 @@ fn open_children(context: &OperationContext, id: &SessionId) -> OpResult<Vec<Thr
     Ok(open.map(|branch| branch.thread).collect())
 }
 
-/// End a session well.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Complete {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    #[serde(flatten)]
-    pub at: AtSession,
+/// Declares an operation that ends a session or lets it wait: its verb, its title, why it is done, and how.
+macro_rules! ending {
+    (
+        $(#[$doc:meta])* $name:ident, $verb:literal, $title:literal,
+        $(#[$about:meta])* $why:ident: $words:ty, $end:expr
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
+        pub struct $name {
+            /// The session
+            #[arg(value_name = "SESSION")]
+            #[serde(flatten)]
+            pub at: AtSession,
+            $(#[$about])*
+            pub $why: $words,
+        }
+
+        impl Operation for $name {
+            const ABOUT: OperationLabel = OperationLabel::edit($verb, $title);
+            const INTERFACES: Interfaces =
+                by_people(concat!("session ", $verb), concat!("/sessions/{session}/", $verb));
+            type Output = StateChange;
+
+            fn run(self, context: &OperationContext) -> OpResult<StateChange> {
+                let end: fn(&Engine, &SessionId, $words) -> Result<Session> = $end;
+                enter(context, &self.at, |engine, id| end(engine, id, self.$why))
+            }
+        }
+    };
+}
+
+ending! {
+    /// End a session well.
+    Complete, "complete", "End a session well",
     /// Its result, for people
-    pub result: Option<String>,
+    result: Option<String>, Engine::complete
 }
 
-impl Operation for Complete {
-    const ABOUT: OperationLabel = OperationLabel::edit("complete", "End a session well");
-    const INTERFACES: Interfaces = by_people("session complete", "/sessions/{session}/complete");
-    type Output = StateChange;
-
-    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, |engine, id| engine.complete(id, self.result))
-    }
-}
-
-/// End a session that failed, with the reason.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct FailSession {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    #[serde(flatten)]
-    pub at: AtSession,
+ending! {
+    /// End a session that failed, with the reason.
+    FailSession, "fail", "End a session with a reason",
     /// Why
     #[schemars(example = &"the build never passed")]
-    pub reason: String,
+    reason: String, |engine, id, reason| engine.fail(id, &reason)
 }
 
-impl Operation for FailSession {
-    const ABOUT: OperationLabel = OperationLabel::edit("fail", "End a session with a reason");
-    const INTERFACES: Interfaces = by_people("session fail", "/sessions/{session}/fail");
-    type Output = StateChange;
-
-    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, |engine, id| engine.fail(id, &self.reason))
-    }
-}
-
-/// Stop a session: its user ends it.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct StopSession {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    #[serde(flatten)]
-    pub at: AtSession,
+ending! {
+    /// Stop a session: its user ends it.
+    StopSession, "stop", "Stop a session",
     /// Why
-    pub reason: Option<String>,
+    reason: Option<String>, Engine::stop
 }
 
-impl Operation for StopSession {
-    const ABOUT: OperationLabel = OperationLabel::edit("stop", "Stop a session");
-    const INTERFACES: Interfaces = by_people("session stop", "/sessions/{session}/stop");
-    type Output = StateChange;
-
-    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, |engine, id| engine.stop(id, self.reason))
-    }
-}
-
-/// Let a session wait.
-#[derive(Clone, Debug, clap::Args, Deserialize, JsonSchema)]
-pub struct Pause {
-    /// The session
-    #[arg(value_name = "SESSION")]
-    #[serde(flatten)]
-    pub at: AtSession,
+ending! {
+    /// Let a session wait.
+    Pause, "pause", "Let a session wait",
     /// Why
-    pub reason: Option<String>,
-}
-
-impl Operation for Pause {
-    const ABOUT: OperationLabel = OperationLabel::edit("pause", "Let a session wait");
-    const INTERFACES: Interfaces = by_people("session pause", "/sessions/{session}/pause");
-    type Output = StateChange;
-
-    fn run(self, context: &OperationContext) -> OpResult<StateChange> {
-        enter(context, &self.at, |engine, id| engine.pause(id, self.reason))
-    }
+    reason: Option<String>, Engine::pause
 }
 
 /// Let a session go on, also one that has ended.

@@ -2,10 +2,11 @@
 
 use super::{ThreadChronicle, WindowShare};
 use crate::address::AtSession;
-use crate::window::Parts;
+use crate::window::{Parts, learned_line};
 use crate::{Interfaces, OpResult, Operation, OperationContext, OperationLabel, ResultPage, Route};
 use komado_core::amount::count;
 use komado_core::{Address, Seq};
+use komado_engine::lesson::LearnedWindow;
 use komado_engine::stelis::ThreadNode;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
@@ -100,6 +101,8 @@ pub struct ThreadTree {
     pub session: String,
     /// The model's window in tokens.
     pub window: Option<u64>,
+    /// Where that is from, when it was learned from the model's answers.
+    pub learned_window: Option<LearnedWindow>,
     /// The threads.
     pub threads: Vec<TreeThread>,
 }
@@ -155,16 +158,20 @@ impl Operation for DrawThreads {
     fn run(self, context: &OperationContext) -> OpResult<ThreadTree> {
         let id = context.find(&self.at)?.session;
         let own = context.session(&id)?.meta.config;
-        let window = context.models().own_window(&own, self.window).map(u64::from);
+        let models = context.models();
+        let models = models.of(&id);
+        let window = models.own_window(&own, self.window).map(u64::from);
+        let learned_window = models.own_learned_window(&own, self.window);
         let mut threads = Vec::new();
         for node in &context.engine.tree(&id, window)?.nodes {
             list(context, node, window, &mut threads)?;
         }
-        Ok(ThreadTree { session: id.to_string(), window, threads })
+        Ok(ThreadTree { session: id.to_string(), window, learned_window, threads })
     }
 
     fn text(tree: &ThreadTree) -> Option<String> {
-        Some(tree.threads.iter().map(line).collect::<Vec<_>>().join("\n"))
+        let learned = tree.learned_window.iter().map(learned_line);
+        Some(learned.chain(tree.threads.iter().map(line)).collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -318,10 +318,12 @@ impl RunThread {
         let own = session.meta.config;
         context.config.threads(&own).check()?;
         let choice = ModelChoice::from(self.model);
-        let model = context.models().resolve(&own, &choice)?;
+        let models = context.models();
+        let models = models.of(&found.session);
+        let model = models.resolve(&own, &choice)?;
         let setup = RecallTools::offered(self.child.setup(self.tools).unwrap_or_default());
         let label = self.label.unwrap_or_else(|| label(&self.task));
-        let usual = self.child.spawn(context, &own, context.models().our_window(&model)?)?;
+        let usual = self.child.spawn(context, &own, models.our_window(&model)?)?;
         let spawn = Spawn { label: Some(label), setup: Some(setup), ..usual };
         let mut parent = context.open(&found, OpenMode::Write)?;
         let refused = |error| self.child.refused(context, &own, error);

@@ -12,6 +12,8 @@ use komado_core::session::Counters;
 use komado_core::view::ViewWeight;
 use komado_core::{Seq, Span, View};
 use komado_engine::Thread;
+use komado_engine::lesson::LearnedWindow;
+use komado_engine::repeat::RepeatedCall;
 use komado_engine::share::ThreadPortion;
 use komado_store::OpenMode;
 use schemars::JsonSchema;
@@ -59,6 +61,8 @@ pub struct ContextUse {
     pub meter: String,
     /// All that the view may take, in tokens.
     pub window: Option<u32>,
+    /// Where that is from, when it was learned from the model's answers.
+    pub learned_window: Option<LearnedWindow>,
     /// Tokens of the view.
     pub context_tokens: u64,
     /// What is left of the window.
@@ -77,6 +81,8 @@ pub struct ContextUse {
     pub edits_in_force: Vec<EditInForce>,
     /// What is pinned, as first and last entry.
     pub pins: Vec<[Seq; 2]>,
+    /// The last call that the model made again while an edit hid its answer.
+    pub repeated: Option<RepeatedCall>,
     /// The calls that wait for a result.
     pub open_calls: Vec<String>,
     /// The same, with the tools they call.
@@ -126,7 +132,11 @@ impl Operation for ReadContext {
         let cost = cost(&context.config.models.prices()?, &session);
         let Counters { total_tokens, saved_tokens, .. } = session.counters;
         let config = session.meta.config;
-        let given = self.window.or(config.context_length);
+        let models = context.models();
+        let models = models.of(&found.session);
+        let learned = models.own_learned_window(&config, self.window);
+        let learned_ours = learned.as_ref().and_then(|_| models.own_window(&config, None));
+        let given = self.window.or(learned_ours).or(config.context_length);
         let share = view.share_in(thread.source()).map_err(komado_engine::Error::from)?;
         let portion = share.map(|share| ThreadPortion::new(share, given.map(u64::from)));
         // A child may fill its room beside what it sees of the threads above.
@@ -152,6 +162,7 @@ impl Operation for ReadContext {
             model: config.model,
             meter: config.meter,
             window,
+            learned_window: learned,
             context_tokens: weight.tokens(),
             free_tokens: window.map(|window| u64::from(window).saturating_sub(weight.tokens())),
             items: weight.items,
@@ -161,6 +172,7 @@ impl Operation for ReadContext {
             edits: view.edits().collect(),
             edits_in_force: edits(&thread, &view)?,
             pins: view.pins().iter().map(|pin| [pin.from, pin.to]).collect(),
+            repeated: if view.last() == thread.last() { thread.repeated()? } else { None },
             open_calls: waiting.iter().map(|call| call.id.clone()).collect(),
             waiting,
         })
@@ -194,10 +206,11 @@ impl ContextUse {
         lines
     }
 
-    /// Edits in force, pins and open calls, in words.
+    /// Edits in force, pins, a repeated call and open calls, in words.
     pub fn details(&self) -> Vec<String> {
         let one = if self.items == 1 { "item" } else { "items" };
         let mut lines = vec![format!("  {} {one} shown", grouped(self.items))];
+        lines.extend(self.learned_window.as_ref().map(|learned| format!("  {}", learned_line(learned))));
         for edit in &self.edits_in_force {
             let span = edit.span.map(|[from, to]| Span::new(from, to).to_string()).unwrap_or_default();
             let (before, after) = (grouped(edit.tokens_before), grouped(edit.tokens_after));
@@ -209,12 +222,21 @@ impl ContextUse {
             let pins = self.pins.iter().map(|[from, to]| format!("@{}", Span::new(*from, *to)));
             lines.push(format!("  pinned: {}", pins.collect::<Vec<_>>().join(", ")));
         }
+        if let Some(repeated) = &self.repeated {
+            lines.push(format!("  {}", repeated.told()));
+        }
         if !self.waiting.is_empty() {
             let calls = self.waiting.iter().map(|call| format!("{} ({})", call.id, call.name));
             lines.push(format!("  waiting for results: {}", calls.collect::<Vec<_>>().join(", ")));
         }
         lines
     }
+}
+
+/// A learned window in words: how large, how it is known, and by which request.
+pub fn learned_line(learned: &LearnedWindow) -> String {
+    let request = learned.request.as_deref().map(|at| format!(", {at}")).unwrap_or_default();
+    format!("window learned: {} of the model's tokens ({}{request})", grouped(learned.tokens), learned.why())
 }
 
 /// Why an edit was made, in words.

@@ -4,9 +4,9 @@ use crate::address::{AtThread, Spans};
 use crate::change;
 use crate::choice::one_of;
 use crate::{ChangedView, Interfaces, OpFault, OpResult, Operation, OperationContext, OperationLabel, Route};
-use komado_core::Seq;
 use komado_core::budget::{Budget, BudgetVerdict, Preset};
 use komado_core::session::Session;
+use komado_core::{Seq, SessionId};
 use komado_engine::Thread;
 use komado_engine::engine::ResolvedAddress;
 use komado_engine::fit::{DoneEdit, Ladder, Resliced};
@@ -40,7 +40,10 @@ impl WindowRule {
 
 /// The window of a session in tokens as we count them: `given`, else its own.
 pub fn window(context: &OperationContext, session: &Session, given: Option<u32>) -> OpResult<u32> {
-    context.models().own_window(&session.meta.config, given).ok_or_else(|| {
+    let own: Option<SessionId> = session.meta.uuid.parse().ok();
+    let models = context.models();
+    let models = own.as_ref().map_or(models, |own| models.of(own));
+    models.own_window(&session.meta.config, given).ok_or_else(|| {
         OpFault::usage(format!(
             "the window of session {} is not known; say it with --window TOKENS",
             session.meta.uuid
@@ -89,7 +92,7 @@ pub struct FittedWindow {
     pub tokens_before: u64,
     /// Tokens of the view after.
     pub tokens_after: u64,
-    /// Edits that were taken back first.
+    /// Edits that were taken back: first, where that was asked for, and after the edits, where those left room.
     pub reverted: Vec<Seq>,
     /// True when nothing was changed.
     pub dry_run: bool,
@@ -177,7 +180,8 @@ impl Operation for Fit {
             // Also after a failure: an edit before it is durable.
             context.settle(&mut thread);
         }
-        let (reverted, fitted) = done?;
+        let (mut reverted, mut fitted) = done?;
+        reverted.append(&mut fitted.returned);
         Ok(FittedWindow { reverted, dry_run: self.dry_run, ..FittedWindow::of(&found, fitted) })
     }
 }

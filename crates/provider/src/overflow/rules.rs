@@ -25,6 +25,9 @@ pub(super) enum RuleWeight {
 /// The name of the rule that bears the least.
 const ADVICE: &str = "it asks for a shorter input";
 
+/// The name of the rule for a refusal that says no more than how large the window is.
+pub(super) const NAMED: &str = "the window is named, and nothing else";
+
 /// Whether a sentence speaks of an overflow.
 type Holds = fn(&Sentence<'_>) -> bool;
 
@@ -70,7 +73,15 @@ pub(super) fn judge(pieces: &[TextPiece], sizes: &OverflowSizes) -> Option<Overf
             weight: RuleWeight::Strong,
         });
     }
-    best
+    let is_refusal = sizes.actual.is_none() && sizes.limit.is_some();
+    match sentences.as_slice() {
+        [only] | [only, Sentence { pieces: [], .. }]
+            if best.is_none() && is_refusal && only.names_window() =>
+        {
+            Some(OverflowRule { name: NAMED, weight: RuleWeight::Weak })
+        }
+        _ => best,
+    }
 }
 
 impl<'a> Sentence<'a> {
@@ -96,6 +107,13 @@ impl<'a> Sentence<'a> {
     /// One of the words of a list.
     fn any(&self, wanted: &str) -> bool {
         self.words.iter().any(|word| listed(wanted, word))
+    }
+
+    /// «maximum context length is 65536 tokens»: as the answer to a request, that is what the request broke.
+    fn names_window(&self) -> bool {
+        let is_brief = self.words.len() <= 12;
+        let is_told = self.has(WordSense::Cap) && self.any("is of") && self.has(WordSense::Tokens);
+        is_brief && is_told && self.window() && !self.has(WordSense::AnswerCap) && !self.other()
     }
 
     /// The window by one of its names.

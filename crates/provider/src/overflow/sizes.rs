@@ -66,7 +66,7 @@ impl OverflowSizes {
         for (at, piece) in pieces.iter().enumerate() {
             let TextPiece::Number(n) = piece else { continue };
             let unit = unit(pieces, at);
-            if *n == 0 || *n > LARGEST || !wanted(unit) {
+            if *n == 0 || *n > LARGEST || !wanted(unit) || (unit == Unit::None && is_aside(pieces, at)) {
                 continue;
             }
             let signed = signs.iter().find(|(place, _)| *place == at).map(|(_, role)| *role);
@@ -169,6 +169,20 @@ fn unit(pieces: &[TextPiece], at: usize) -> Unit {
     Unit::None
 }
 
+/// «context window exceeds limit (2013)»: alone in brackets, in a text that counts nothing by name, a number is more
+/// often a code than a size.
+fn is_aside(pieces: &[TextPiece], at: usize) -> bool {
+    let is = |at: Option<usize>, sign| at.and_then(|at| pieces.get(at)).is_some_and(|piece| piece.is(sign));
+    let is_counted = pieces.iter().any(|piece| sense(piece) == WordSense::Tokens);
+    let is_other = |other: usize| {
+        other != at && matches!(pieces[other], TextPiece::Number(_)) && unit(pieces, other) != Unit::Other
+    };
+    is(at.checked_sub(1), '(')
+        && is(at.checked_add(1), ')')
+        && !is_counted
+        && !(0..pieces.len()).any(is_other)
+}
+
 /// `shard=4`: a value whose name says nothing about a size.
 fn nameless(pieces: &[TextPiece], at: usize) -> bool {
     if at == 0 || !pieces[at - 1].is('=') {
@@ -208,11 +222,22 @@ fn by_signs(pieces: &[TextPiece]) -> Vec<(usize, Role)> {
     roles
 }
 
-/// `A + B > C`: the input, the answer, the limit.
+/// `A + B > C`, «prompt (A) + max tokens (B) exceed the window (C)»: the input, the answer, the limit.
 fn sums(pieces: &[TextPiece], numbers: &[usize], roles: &mut Vec<(usize, Role)>) {
     for triple in numbers.windows(3) {
-        let plus = pieces[triple[0] + 1..triple[1]].iter().any(|piece| piece.is('+'));
+        let (first, second) = (&pieces[triple[0] + 1..triple[1]], &pieces[triple[1] + 1..triple[2]]);
+        let plus = first.iter().any(|piece| piece.is('+') || piece.word() == "plus");
         let past = roles.contains(&(triple[2], Role::Limit)) && roles.contains(&(triple[1], Role::Total));
+        let answer = |piece: &TextPiece| {
+            matches!(sense(piece), WordSense::Answer | WordSense::AnswerCap | WordSense::Cap)
+        };
+        let told = first.iter().any(answer)
+            && !second.contains(&TextPiece::Stop)
+            && second.iter().any(|piece| sense(piece) == WordSense::Past);
+        if plus && told && !past {
+            roles.retain(|(at, _)| !triple.contains(at));
+            roles.extend([(triple[0], Role::Input), (triple[1], Role::Output), (triple[2], Role::Limit)]);
+        }
         if plus && past {
             roles.retain(|(at, _)| *at != triple[0] && *at != triple[1]);
             roles.extend([(triple[0], Role::Input), (triple[1], Role::Output)]);

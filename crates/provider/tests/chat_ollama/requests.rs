@@ -30,6 +30,7 @@ pub(crate) fn result(id: &str, name: &str, text: &str) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }
@@ -169,7 +170,8 @@ fn ollama_is_asked_for_a_window_and_told_to_drop_nothing() {
 #[test]
 fn ollama_messages_carry_pictures_thoughts_and_arguments_in_its_own_form() {
     let image = |source| MessagePart::Image { source, detail: None };
-    let blob = ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 3 };
+    let blob =
+        ImageSource::Blob { blob: "b1".into(), media_type: "image/png".into(), byte_size: 3, pixels: None };
     let url = |url: &str| image(ImageSource::Url { url: url.into() });
     let seen = vec![
         MessagePart::text("見て"),
@@ -340,7 +342,8 @@ fn a_blob_that_cannot_be_read_is_an_error_of_the_writer() {
             Err(std::io::Error::other("gone"))
         }
     }
-    let source = ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size: 1 };
+    let source =
+        ImageSource::Blob { blob: "b".into(), media_type: "image/png".into(), byte_size: 1, pixels: None };
     let message = Message::of(Role::User, vec![MessagePart::Image { source, detail: None }]);
     for dialect in [Dialect::Chat, Dialect::Ollama] {
         let setup = setup(dialect, None, None, None);

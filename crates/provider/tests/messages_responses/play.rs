@@ -146,6 +146,7 @@ pub(crate) fn result(id: &str, content: Vec<MessagePart>) -> Message {
             output_ref: None,
             duration_ms: None,
             interrupted: false,
+            replaces: None,
         })],
     )
 }

@@ -126,7 +126,8 @@ fn a_message_is_never_empty_and_no_text_is() {
 #[test]
 fn a_failed_tool_says_something_and_pictures_travel_in_its_answer() {
     let image = |source| MessagePart::Image { source, detail: None };
-    let blob = ImageSource::Blob { blob: "QUJD".into(), media_type: "image/png".into(), byte_size: 3 };
+    let blob =
+        ImageSource::Blob { blob: "QUJD".into(), media_type: "image/png".into(), byte_size: 3, pixels: None };
     let url = |url: &str| ImageSource::Url { url: url.into() };
     let mut silent = result("a", vec![]);
     let MessagePart::Result(outcome) = &mut silent.parts[0] else { panic!() };

@@ -262,3 +262,80 @@ const WORDS: &[&str] = &[
     "Invalid '",
     "': string ",
 ];
+
+#[test]
+fn a_number_in_brackets_without_a_unit_is_no_limit() {
+    for body in [
+        r#"{"type":"error","error":{"type":"invalid_params","message":"context window exceeds limit (1999)"}}"#,
+        r#"{"base_resp":{"status_code":2013,"status_msg":"invalid params, context window exceeds limit (2013)"}}"#,
+        "context length exceeded (code 4711)",
+        "the prompt is too long (4004)",
+    ] {
+        let verdict = classify(400, body);
+        assert!(verdict.overflow, "{body}: {}", verdict.why);
+        assert_eq!((verdict.limit, verdict.actual, verdict.output), (None, None, None), "{body}");
+    }
+    // One of which the text says what it counts, or beside another number, is one.
+    for (body, limit, actual) in [
+        ("context window exceeds limit (8000 tokens)", Some(8_000), None),
+        ("prompt has 9001 tokens, which exceeds the limit (8000)", Some(8_000), Some(9_001)),
+        ("prompt token count (9001) exceeds the maximum (8000)", Some(8_000), Some(9_001)),
+    ] {
+        let verdict = classify(400, body);
+        assert!(verdict.overflow, "{body}: {}", verdict.why);
+        assert_eq!((verdict.limit, verdict.actual), (limit, actual), "{body}");
+    }
+}
+
+#[test]
+fn a_window_that_is_only_named_is_the_limit() {
+    check(&[
+        (
+            400,
+            r#"{"error":{"message":"maximum context length is 65536 tokens."}}"#,
+            [65536, 0, 0],
+            Remedy::Shrink,
+        ),
+        (400, "This model's maximum context length is 30000 tokens.", [30000, 0, 0], Remedy::Shrink),
+        (
+            400,
+            r#"{"error":{"message":"Your messages have 4200 tokens. Maximum is 4096","type":"invalid_request_error"}}"#,
+            [4096, 4200, 0],
+            Remedy::Shrink,
+        ),
+        (400, "prompt too long: 4200 tokens. Maximum is 4096.", [4096, 4200, 0], Remedy::Shrink),
+    ]);
+    // Of a model that is merely described, or of an answer, nothing is too much.
+    for (status, body) in [
+        (404, "no such model; its maximum context length is 65536 tokens"),
+        (500, "maximum context length is 65536 tokens."),
+        (400, "max_tokens: maximum is 4096"),
+        (200, "The maximum context length is 65536 tokens."),
+    ] {
+        assert!(!classify(status, body).overflow, "{status} {body}");
+    }
+}
+
+#[test]
+fn a_sum_is_read_by_its_parts_and_a_shorter_answer_helps_only_where_the_prompt_fits() {
+    check(&[
+        (
+            400,
+            "prompt tokens (9012) + max tokens (512) exceed the context length (8192)",
+            [8192, 9012, 512],
+            Remedy::Shrink,
+        ),
+        (
+            400,
+            "input tokens (7900) + max_tokens (512) exceed the model's context length (8192)",
+            [8192, 7900, 512],
+            Remedy::LowerMaxTokens,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"prompt (7900) plus max_tokens (512) exceeds context window (8192)"}}"#,
+            [8192, 7900, 512],
+            Remedy::LowerMaxTokens,
+        ),
+    ]);
+}

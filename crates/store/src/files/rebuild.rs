@@ -14,7 +14,7 @@ use crate::{Error, OpenMode, Result, Store};
 use komado_core::amount;
 use komado_core::head::{EntrySource, Kind};
 use komado_core::journal::{Close, Ending, Entry};
-use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
+use komado_core::session::{Counters, Meta, MetaConfig, Session, State};
 use komado_core::{Seq, SessionId, ThreadId, View};
 use std::path::{Path, PathBuf};
 
@@ -319,16 +319,7 @@ impl FileStore {
         let text = std::fs::read(folder.join("metadata.json")).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| {
             self.opener.note(format!("session {id}: metadata.json cannot be read"));
-            Meta {
-                uuid: id.to_string(),
-                task_key: TaskKey::local(id),
-                created_at: made.to_owned(),
-                process_id: 0,
-                hostname: String::new(),
-                config: MetaConfig { meter: "o200k".into(), ..MetaConfig::default() },
-                user: None,
-                queued: false,
-            }
+            Meta::new(id, made, MetaConfig { meter: "o200k".into(), ..MetaConfig::default() })
         })
     }
 }

@@ -10,80 +10,76 @@ use komado_core::SessionId;
 use komado_core::session::{Counters, Meta, MetaConfig, Session, State, TaskKey};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, params, params_from_iter};
+use serde_json::Value as Json;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Seed 000's table and indexes, then what the wider states need.
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS tasks (
-    uuid TEXT PRIMARY KEY,
-    task_source TEXT NOT NULL,
-    owner TEXT NOT NULL,
-    repo TEXT NOT NULL,
-    task_type TEXT NOT NULL,
-    task_id TEXT NOT NULL,
-    status TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    started_at TEXT,
-    completed_at TEXT,
-    process_id INTEGER,
-    hostname TEXT,
-    llm_provider TEXT,
-    model TEXT,
-    context_length INTEGER,
-    llm_call_count INTEGER DEFAULT 0,
-    tool_call_count INTEGER DEFAULT 0,
-    total_tokens INTEGER DEFAULT 0,
-    compression_count INTEGER DEFAULT 0,
-    error_message TEXT,
-    user TEXT,
-    updated_at TEXT,
-    compression_threshold REAL,
-    meter TEXT,
-    window_from TEXT,
-    persona TEXT,
-    stelis_config TEXT,
-    alias TEXT,
-    agent TEXT,
-    project TEXT,
-    input_tokens INTEGER DEFAULT 0,
-    cached_tokens INTEGER DEFAULT 0,
-    cache_write_tokens INTEGER DEFAULT 0,
-    output_tokens INTEGER DEFAULT 0,
-    saved_tokens INTEGER DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
-CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
-CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
-";
-
-/// Version of the table; 0 while it was made but not yet filled from the folders.
-const VERSION: u32 = 1;
-
-/// Columns that a table from before them does not have; an older program passes them over.
-const LATER: [(&str, &str); 11] = [
-    ("window_from", "TEXT"),
-    ("persona", "TEXT"),
-    ("stelis_config", "TEXT"),
-    ("alias", "TEXT"),
-    ("agent", "TEXT"),
-    ("project", "TEXT"),
-    ("input_tokens", COUNT),
-    ("cached_tokens", COUNT),
-    ("cache_write_tokens", COUNT),
-    ("output_tokens", COUNT),
-    ("saved_tokens", COUNT),
+/// Every column: its name, which is that of a field; how it is kept; and the part of a session that has the field. First those of
+/// seed 000, then what the wider states need.
+const COLUMNS: [(&str, &str, &str); 35] = [
+    ("uuid", "TEXT PRIMARY KEY", ""),
+    ("task_source", "TEXT NOT NULL", "/task_key"),
+    ("owner", "TEXT NOT NULL", "/task_key"),
+    ("repo", "TEXT NOT NULL", "/task_key"),
+    ("task_type", "TEXT NOT NULL", "/task_key"),
+    ("task_id", "TEXT NOT NULL", "/task_key"),
+    ("status", "TEXT NOT NULL", ""),
+    ("created_at", "TEXT NOT NULL", ""),
+    ("started_at", "TEXT", ""),
+    ("completed_at", "TEXT", ""),
+    ("process_id", "INTEGER", ""),
+    ("hostname", "TEXT", ""),
+    ("llm_provider", "TEXT", "/config"),
+    ("model", "TEXT", "/config"),
+    ("context_length", "INTEGER", "/config"),
+    ("llm_call_count", COUNT, ""),
+    ("tool_call_count", COUNT, ""),
+    ("total_tokens", COUNT, ""),
+    ("compression_count", COUNT, ""),
+    ("error_message", "TEXT", ""),
+    ("user", "TEXT", ""),
+    ("updated_at", "TEXT", ""),
+    ("compression_threshold", "REAL", "/config"),
+    ("meter", "TEXT", "/config"),
+    ("window_from", "TEXT", "/config"),
+    ("persona", "TEXT", "/config"),
+    ("stelis_config", "TEXT", "/config"),
+    ("alias", "TEXT", "/config"),
+    ("agent", "TEXT", "/config"),
+    ("project", "TEXT", "/config"),
+    ("input_tokens", COUNT, ""),
+    ("cached_tokens", COUNT, ""),
+    ("cache_write_tokens", COUNT, ""),
+    ("output_tokens", COUNT, ""),
+    ("saved_tokens", COUNT, ""),
 ];
 
 /// A column of a sum. Where it was added later it is too small; making the table again from the folders puts that right.
 const COUNT: &str = "INTEGER DEFAULT 0";
 
-const COLUMNS: &str = "uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
-    completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count, \
-    total_tokens, compression_count, error_message, user, updated_at, compression_threshold, meter, window_from, \
-    persona, stelis_config, alias, agent, project, input_tokens, cached_tokens, cache_write_tokens, output_tokens, \
-    saved_tokens";
+/// How many columns the first tables of ours had; an older program passes the later ones over.
+const FIRST: usize = 24;
+
+const INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS idx_tasks_status ON tasks(status);
+CREATE INDEX IF NOT EXISTS idx_tasks_created_at ON tasks(created_at);
+CREATE INDEX IF NOT EXISTS idx_tasks_user ON tasks(user);
+";
+
+/// What makes the table.
+fn schema() -> String {
+    let columns = COLUMNS.map(|(name, kind, _)| format!("{name} {kind}")).join(", ");
+    format!("CREATE TABLE IF NOT EXISTS tasks ({columns});{INDEXES}")
+}
+
+/// The names of all columns.
+fn names() -> String {
+    COLUMNS.map(|(name, ..)| name).join(", ")
+}
+
+/// Version of the table; 0 while it was made but not yet filled from the folders.
+const VERSION: u32 = 1;
 
 /// How often a refused write is tried in all.
 const TRIES: u32 = 3;
@@ -154,7 +150,7 @@ impl TaskTable {
     /// A table in memory.
     pub(crate) fn memory(path: &Path) -> Result<Self> {
         let db = Connection::open_in_memory().map_err(|e| refused(path, &e, 1))?;
-        let made = db.execute_batch(SCHEMA).and_then(|()| branches::prepare(&db));
+        let made = db.execute_batch(&schema()).and_then(|()| branches::prepare(&db));
         made.and_then(|()| places::prepare(&db)).map_err(|e| refused(path, &e, 1))?;
         Ok(Self { db, path: path.to_owned(), file: None, is_copy: false })
     }
@@ -225,8 +221,8 @@ impl TaskTable {
     }
 
     pub(super) fn put(&self, session: &Session) -> Result<()> {
-        let marks = vec!["?"; 35].join(", ");
-        let sql = format!("INSERT OR REPLACE INTO tasks ({COLUMNS}) VALUES ({marks})");
+        let marks = ["?"; COLUMNS.len()].join(", ");
+        let sql = format!("INSERT OR REPLACE INTO tasks ({}) VALUES ({marks})", names());
         self.write(&sql, params_from_iter(values(session))).map(drop)
     }
 
@@ -243,14 +239,11 @@ impl TaskTable {
                 self.write(sql, params![id, to.name(), at, ended, why])?
             }
             SessionChange::Count { by, at } => {
-                let sql = "UPDATE tasks SET llm_call_count = llm_call_count + ?2, \
-                           tool_call_count = tool_call_count + ?3, total_tokens = total_tokens + ?4, \
-                           compression_count = compression_count + ?5, input_tokens = input_tokens + ?6, \
-                           cached_tokens = cached_tokens + ?7, cache_write_tokens = cache_write_tokens + ?8, \
-                           output_tokens = output_tokens + ?9, saved_tokens = saved_tokens + ?10, \
-                           updated_at = ?11 WHERE uuid = ?1";
-                let [a, b, c, d, e, f, g, h, i] = columns_of(by);
-                self.write(sql, params![id, a, b, c, d, e, f, g, h, i, at])?
+                let sums = Counters::NAMES.map(|name| format!("{name} = {name} + ?")).join(", ");
+                let sql = format!("UPDATE tasks SET {sums}, updated_at = ? WHERE uuid = ?");
+                let sums = by.numbers().map(|n| Value::from(n as i64));
+                let values = sums.into_iter().chain([at.clone().into(), id.to_owned().into()]);
+                self.write(&sql, params_from_iter(values.collect::<Vec<_>>()))?
             }
             SessionChange::Row(row) => {
                 self.turn_root(id, row.status, &row.updated_at)?;
@@ -269,7 +262,7 @@ impl TaskTable {
     }
 
     pub(super) fn get(&self, id: &SessionId) -> Result<Option<Session>> {
-        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE uuid = ?1");
+        let sql = format!("SELECT {} FROM tasks WHERE uuid = ?1", names());
         Ok(self.rows(&sql, [id.as_str()], read)?.pop())
     }
 
@@ -288,7 +281,8 @@ impl TaskTable {
         }
         let filter = if clauses.is_empty() { "1".to_owned() } else { clauses.join(" AND ") };
         let limit = if query.limit == 0 { String::new() } else { format!(" LIMIT {}", query.limit) };
-        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {filter} ORDER BY created_at, uuid{limit}");
+        let columns = names();
+        let sql = format!("SELECT {columns} FROM tasks WHERE {filter} ORDER BY created_at, uuid{limit}");
         self.rows(&sql, params_from_iter(values), read)
     }
 }
@@ -307,14 +301,14 @@ fn prepare(path: &Path, patience: Duration) -> rusqlite::Result<(Connection, u32
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "NORMAL")?;
     if version == 0 {
-        db.execute_batch(SCHEMA)?;
+        db.execute_batch(&schema())?;
     } else {
         add_columns(&db)?;
     }
     branches::prepare(&db)?;
     places::prepare(&db)?;
     // A table of the same name with other columns is refused here, not at the first write.
-    db.prepare(&format!("SELECT {COLUMNS} FROM tasks LIMIT 0"))?;
+    db.prepare(&format!("SELECT {} FROM tasks LIMIT 0", names()))?;
     Ok((db, version))
 }
 
@@ -325,7 +319,7 @@ fn add_columns(db: &Connection) -> rusqlite::Result<()> {
     if !has("meter")? {
         return Ok(());
     }
-    for (name, kind) in LATER {
+    for (name, kind, _) in &COLUMNS[FIRST..] {
         if !has(name)? {
             let added = db.execute_batch(&format!("ALTER TABLE tasks ADD COLUMN {name} {kind}"));
             if added.is_err() && !has(name)? {
@@ -354,67 +348,26 @@ fn retry<T>(path: &Path, mut run: impl FnMut() -> rusqlite::Result<T>) -> Result
     }
 }
 
-/// The counters in the order of their columns: the first four stand together, the later ones at the end of the table.
-fn columns_of(counters: &Counters) -> [i64; 9] {
-    [
-        counters.llm_call_count,
-        counters.tool_call_count,
-        counters.total_tokens,
-        counters.compression_count,
-        counters.input_tokens,
-        counters.cached_tokens,
-        counters.cache_write_tokens,
-        counters.output_tokens,
-        counters.saved_tokens,
-    ]
-    .map(|n| n as i64)
-}
-
+/// What stands in the columns for a session.
 fn values(session: &Session) -> Vec<Value> {
-    let Session { meta, counters, .. } = session;
-    let [calls, tools, tokens, edits, later @ ..] = columns_of(counters);
-    let TaskKey { task_source, owner, repo, task_type, task_id } = &meta.task_key;
-    let text = |text: &str| Value::from(text.to_owned());
-    let maybe = |text: &Option<String>| Value::from(text.clone());
-    let columns = vec![
-        text(&meta.uuid),
-        text(task_source),
-        text(owner),
-        text(repo),
-        text(task_type),
-        text(task_id),
-        text(session.status.name()),
-        text(&meta.created_at),
-        maybe(&session.started_at),
-        maybe(&session.completed_at),
-        Value::from(meta.process_id),
-        text(&meta.hostname),
-        maybe(&meta.config.llm_provider),
-        maybe(&meta.config.model),
-        Value::from(meta.config.context_length),
-        Value::from(calls),
-        Value::from(tools),
-        Value::from(tokens),
-        Value::from(edits),
-        maybe(&session.error_message),
-        maybe(&meta.user),
-        text(&session.updated_at),
-        Value::from(meta.config.compression_threshold),
-        text(&meta.config.meter),
-        maybe(&meta.config.window_from),
-        maybe(&meta.config.persona),
-        Value::from(meta.config.stelis_config.and_then(|config| serde_json::to_string(&config).ok())),
-        maybe(&meta.config.alias),
-        maybe(&meta.config.agent),
-        maybe(&meta.config.project),
-    ];
-    columns.into_iter().chain(later.map(Value::from)).collect()
+    let fields = serde_json::to_value(session).unwrap_or_default();
+    let threads = session.meta.config.stelis_config;
+    let value = |(name, _, part)| match fields.pointer(part).map(|part| &part[name]) {
+        Some(Json::String(text)) => text.clone().into(),
+        Some(Json::Number(n)) => n.as_i64().map_or_else(|| n.as_f64().into(), Value::from),
+        Some(Json::Object(_)) => threads.and_then(|threads| serde_json::to_string(&threads).ok()).into(),
+        _ => Value::Null,
+    };
+    COLUMNS.map(value).into()
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
     let status: String = row.get(6)?;
     let status = State::named(&status).unwrap_or(State::Running);
-    let count = |i: usize| row.get::<_, Option<i64>>(i).map(|n| n.unwrap_or(0).max(0) as u64);
+    let mut counters = [0; Counters::NAMES.len()];
+    for (counter, name) in counters.iter_mut().zip(Counters::NAMES) {
+        *counter = row.get::<_, Option<i64>>(name)?.unwrap_or(0).max(0) as u64;
+    }
     let created_at: String = row.get(7)?;
     Ok(Session {
         meta: Meta {
@@ -452,17 +405,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Session> {
         completed_at: row.get(9)?,
         updated_at: row.get::<_, Option<String>>(21)?.unwrap_or(created_at),
         error_message: row.get(19)?,
-        counters: Counters {
-            llm_call_count: count(15)?,
-            tool_call_count: count(16)?,
-            total_tokens: count(17)?,
-            compression_count: count(18)?,
-            input_tokens: count(30)?,
-            cached_tokens: count(31)?,
-            cache_write_tokens: count(32)?,
-            output_tokens: count(33)?,
-            saved_tokens: count(34)?,
-        },
+        counters: Counters::of_numbers(counters),
     })
 }
 

@@ -8,11 +8,12 @@ use crate::Result;
 use tokio_postgres::error::SqlState;
 
 /// Every change of the tables, in order; never one that is out is changed.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("schema/0001_journals.sql"),
     include_str!("schema/0002_words_and_jobs.sql"),
     include_str!("schema/0003_conversations.sql"),
     include_str!("schema/0004_tokens_by_kind.sql"),
+    include_str!("schema/0005_fields_of_words.sql"),
 ];
 
 const LOOK: &str = "SELECT version FROM komado_schema";

@@ -50,29 +50,23 @@ impl PostgresServer {
     }
 
     /// Asks what may be asked twice.
-    pub(super) fn ask(&self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
-        self.ask_text(sql.to_owned(), values)
-    }
-
-    /// The same with a statement made for the occasion.
-    pub(super) fn ask_text(&self, sql: String, values: StatementValues) -> Result<Vec<Row>> {
-        let link = self.link.clone();
-        self.wire.call(async move { link.ask_again(&sql, &values).await })
+    pub(super) fn ask(&self, sql: impl Into<String>, values: StatementValues) -> Result<Vec<Row>> {
+        self.ask_for(self.how.patience, sql, values)
     }
 
     /// The same with another patience.
     pub(super) fn ask_for(
         &self,
         patience: Duration,
-        sql: &'static str,
+        sql: impl Into<String>,
         values: StatementValues,
     ) -> Result<Vec<Row>> {
-        let link = self.link.clone();
-        self.wire.call_for(patience, async move { link.ask_again(sql, &values).await })
+        let (link, sql) = (self.link.clone(), sql.into());
+        self.wire.call_for(patience, async move { link.ask_again(&sql, &values).await })
     }
 
     /// Does what must not be done twice.
-    pub(super) fn once(&self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
+    pub(super) fn once(&self, sql: impl Into<String>, values: StatementValues) -> Result<Vec<Row>> {
         self.once_for(self.how.patience, sql, values)
     }
 
@@ -80,11 +74,11 @@ impl PostgresServer {
     pub(super) fn once_for(
         &self,
         patience: Duration,
-        sql: &'static str,
+        sql: impl Into<String>,
         values: StatementValues,
     ) -> Result<Vec<Row>> {
-        let link = self.link.clone();
-        self.wire.call_for(patience, async move { link.ask(sql, &values).await })
+        let (link, sql) = (self.link.clone(), sql.into());
+        self.wire.call_for(patience, async move { link.ask(&sql, &values).await })
     }
 
     /// Begins what stands or falls together.
@@ -113,11 +107,11 @@ pub(super) struct PostgresTransaction<'a> {
 }
 
 impl PostgresTransaction<'_> {
-    pub(super) fn ask(&mut self, sql: &'static str, values: StatementValues) -> Result<Vec<Row>> {
+    pub(super) fn ask(&mut self, sql: impl Into<String>, values: StatementValues) -> Result<Vec<Row>> {
         let mut db = self.take()?;
-        let link = self.server.link.clone();
+        let (link, sql) = (self.server.link.clone(), sql.into());
         let (db, rows) = self.server.wire.call(async move {
-            let rows = db.ask(sql, &values).await.map_err(|fault| link.told(fault))?;
+            let rows = db.ask(&sql, &values).await.map_err(|fault| link.told(fault))?;
             Ok((db, rows))
         })?;
         self.db = Some(db);

@@ -1,8 +1,9 @@
 //! The table of sessions: made, listed, changed, removed.
 
-use super::search_index::PostgresSearchIndex;
+use super::search_index::PostgresFields;
 use super::server::{PostgresServer, StatementValues, values};
 use super::{PostgresStore, clean, journal, seq};
+use crate::search_index::keyed::KeyedSearchIndex;
 use crate::{
     Error, Holder, Journal, OpenMode, Result, SearchIndex, SessionChange, SessionQuery, Store, by_age, id_of,
 };
@@ -15,9 +16,8 @@ use tokio_postgres::Row;
 /// Sessions of one page, where all are asked for.
 const PAGE: usize = 500;
 
-const COLUMNS: &str = "meta, queued, status, started_at, completed_at, updated_at, error_message, \
-    llm_call_count, tool_call_count, total_tokens, compression_count, input_tokens, cached_tokens, \
-    cache_write_tokens, output_tokens, saved_tokens";
+/// What a session is read from; the counters follow.
+const COLUMNS: &str = "meta, queued, status, started_at, completed_at, updated_at, error_message";
 
 const CREATE: &str = "WITH made AS ( \
         INSERT INTO sessions (uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, \
@@ -45,39 +45,23 @@ const PIECE: i64 = 2000;
 const RELEASE: &str = "DELETE FROM leases WHERE session = (SELECT number FROM sessions WHERE uuid = $1) \
     AND (holder IS NULL OR expires < clock_timestamp()) RETURNING session";
 
-/// What belongs to a session. The first two wait for writers that hold their locks; each statement after them
-/// sees what those had added.
-const REMOVE: [&str; 10] = [
-    "DELETE FROM sessions WHERE number = $1",
-    "DELETE FROM shelves WHERE session = $1",
-    "DELETE FROM threads WHERE session = $1",
-    "DELETE FROM branches WHERE session = $1",
-    "DELETE FROM mail WHERE session = $1",
-    "DELETE FROM places WHERE session = $1",
-    "DELETE FROM blobs WHERE session = $1",
-    "DELETE FROM shelf_threads WHERE session = $1",
-    "DELETE FROM shelf_entries WHERE session = $1",
-    "DELETE FROM shelf_passages WHERE session = $1",
-];
+/// Tables of what belongs to a session. The first two statements that remove it wait for writers that hold their locks; each
+/// statement after them sees what those had added.
+const TABLES: [&str; 7] = ["shelves", "threads", "branches", "mail", "places", "blobs", "shelf_fields"];
 
-/// The same a piece at a time, each after the last row of the one before.
-const REMOVE_PIECES: [&str; 3] = [
-    "WITH piece AS (SELECT thread, seq FROM entries WHERE session = $1 AND (thread, seq) > ($2, $3) \
-            ORDER BY thread, seq LIMIT $4), \
-        gone AS (DELETE FROM entries e USING piece \
-            WHERE e.session = $1 AND e.thread = piece.thread AND e.seq = piece.seq) \
-        SELECT thread, seq FROM piece ORDER BY thread DESC, seq DESC LIMIT 1",
-    "WITH piece AS (SELECT id, number FROM blob_chunks WHERE session = $1 AND (id, number) > ($2, $3) \
-            ORDER BY id, number LIMIT $4), \
-        gone AS (DELETE FROM blob_chunks c USING piece \
-            WHERE c.session = $1 AND c.id = piece.id AND c.number = piece.number) \
-        SELECT id, number FROM piece ORDER BY id DESC, number DESC LIMIT 1",
-    "WITH piece AS (SELECT term, first FROM shelf_posts WHERE session = $1 AND (term, first) > ($2, $3) \
-            ORDER BY term, first LIMIT $4), \
-        gone AS (DELETE FROM shelf_posts p USING piece \
-            WHERE p.session = $1 AND p.term = piece.term AND p.first = piece.first) \
-        SELECT term, first FROM piece ORDER BY term DESC, first DESC LIMIT 1",
-];
+/// Tables that are emptied a piece at a time, each after the last row of the one before, by the two columns of their key.
+const LARGE: [[&str; 3]; 2] = [["entries", "thread", "seq"], ["blob_chunks", "id", "number"]];
+
+/// Removes the next piece of a table; gives the key of its last row.
+fn remove_piece([table, name, at]: [&str; 3]) -> String {
+    format!(
+        "WITH piece AS (SELECT {name}, {at} FROM {table} WHERE session = $1 AND ({name}, {at}) > ($2, $3) \
+            ORDER BY {name}, {at} LIMIT $4), \
+        gone AS (DELETE FROM {table} t USING piece \
+            WHERE t.session = $1 AND t.{name} = piece.{name} AND t.{at} = piece.{at}) \
+        SELECT {name}, {at} FROM piece ORDER BY {name} DESC, {at} DESC LIMIT 1"
+    )
+}
 
 impl Store for PostgresStore {
     fn create(&self, meta: &Meta) -> Result<()> {
@@ -120,7 +104,7 @@ impl Store for PostgresStore {
         loop {
             let left = if query.limit == 0 { PAGE } else { (query.limit - found.len()).min(PAGE) };
             let (sql, values) = listing(query, after.as_ref(), left);
-            let rows = self.server().ask_text(sql, values)?;
+            let rows = self.server().ask(sql, values)?;
             let page = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
             after = page.last().map(|last| (last.meta.created_at.clone(), last.meta.uuid.clone()));
             let is_last = page.len() < left;
@@ -137,8 +121,7 @@ impl Store for PostgresStore {
             SessionChange::State { to, at, why } => enter(id, *to, at, why.as_deref()),
             SessionChange::Row(row) => put(id, row),
         };
-        let (link, given) = (self.server().link.clone(), values);
-        let rows = self.server().wire.call(async move { link.ask(&sql, &given).await })?;
+        let rows = self.server().once(sql, values)?;
         let session = rows.first().map_or_else(|| Err(self.server().why_not(id)), read)?;
         self.ring(id);
         Ok(session)
@@ -150,13 +133,14 @@ impl Store for PostgresStore {
         let Some(number) = rows.first().map(|row| row.get::<_, i64>(0)) else {
             return work.leave().and_then(|()| Err(self.server().why_not(id)));
         };
-        for sql in REMOVE {
-            work.ask(sql, values![number])?;
+        work.ask("DELETE FROM sessions WHERE number = $1", values![number])?;
+        for table in TABLES {
+            work.ask(format!("DELETE FROM {table} WHERE session = $1"), values![number])?;
         }
-        for sql in REMOVE_PIECES {
+        for sql in LARGE.map(remove_piece) {
             let mut after = Some((String::new(), -1i64));
             while let Some((name, at)) = after {
-                let rows = work.ask(sql, values![number, name, at, PIECE])?;
+                let rows = work.ask(sql.as_str(), values![number, name, at, PIECE])?;
                 after = rows.first().map(|row| (row.get(0), row.get(1)));
             }
         }
@@ -187,7 +171,7 @@ impl Store for PostgresStore {
     }
 
     fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
-        Ok(Box::new(PostgresSearchIndex::open(self.server(), id)?))
+        Ok(Box::new(KeyedSearchIndex::open(PostgresFields::open(self.server(), id)?)?))
     }
 }
 
@@ -229,42 +213,28 @@ fn listing(
     let n = values.len();
     let wanted = wanted.join(" AND ");
     let filter = if wanted.is_empty() { String::new() } else { format!("WHERE {wanted}") };
-    (format!("SELECT {COLUMNS} FROM sessions {filter} ORDER BY created_at, uuid LIMIT ${n}"), values)
+    let columns = columns();
+    (format!("SELECT {columns} FROM sessions {filter} ORDER BY created_at, uuid LIMIT ${n}"), values)
+}
+
+/// The columns of a session, in the order in which it is read.
+fn columns() -> String {
+    format!("{COLUMNS}, {}", Counters::NAMES.join(", "))
 }
 
 fn count(id: &SessionId, by: &Counters, at: &str) -> (String, StatementValues) {
-    let sql = format!(
-        "UPDATE sessions SET llm_call_count = llm_call_count + $2, tool_call_count = tool_call_count + $3, \
-         total_tokens = total_tokens + $4, compression_count = compression_count + $5, \
-         input_tokens = input_tokens + $6, cached_tokens = cached_tokens + $7, \
-         cache_write_tokens = cache_write_tokens + $8, output_tokens = output_tokens + $9, \
-         saved_tokens = saved_tokens + $10, updated_at = $11 \
-         WHERE uuid = $1 RETURNING {COLUMNS}"
-    );
-    let [calls, tools, tokens, edits, input, cached, written, output, saved] = counted(by);
-    (
-        sql,
-        values![
-            id.to_string(),
-            calls,
-            tools,
-            tokens,
-            edits,
-            input,
-            cached,
-            written,
-            output,
-            saved,
-            clean(at)
-        ],
-    )
+    let sums =
+        (3..).zip(Counters::NAMES).map(|(n, name)| format!("{name} = {name} + ${n}, ")).collect::<String>();
+    let sql = format!("UPDATE sessions SET {sums}updated_at = $2 WHERE uuid = $1 RETURNING {}", columns());
+    (sql, counted(values![id.to_string(), clean(at)], by))
 }
 
 fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, StatementValues) {
     let sql = format!(
         "{ENTER} status = $3, queued = $4, updated_at = $5, completed_at = $6, error_message = $7, \
          started_at = COALESCE(started_at, CASE WHEN NOT $4 THEN $5 END) \
-         WHERE number IN (SELECT session FROM free) RETURNING {COLUMNS}"
+         WHERE number IN (SELECT session FROM free) RETURNING {}",
+        columns()
     );
     let ended = to.is_ended().then(|| clean(at));
     let queued = to == State::Queued;
@@ -272,13 +242,12 @@ fn enter(id: &SessionId, to: State, at: &str, why: Option<&str>) -> (String, Sta
 }
 
 fn put(id: &SessionId, row: &Session) -> (String, StatementValues) {
+    let sums = (8..).zip(Counters::NAMES).map(|(n, name)| format!(", {name} = ${n}")).collect::<String>();
     let sql = format!(
-        "{ENTER} status = $3, started_at = $4, completed_at = $5, updated_at = $6, error_message = $7, \
-         llm_call_count = $8, tool_call_count = $9, total_tokens = $10, compression_count = $11, \
-         input_tokens = $12, cached_tokens = $13, cache_write_tokens = $14, output_tokens = $15, saved_tokens = $16 \
-         WHERE number IN (SELECT session FROM free) RETURNING {COLUMNS}"
+        "{ENTER} status = $3, started_at = $4, completed_at = $5, updated_at = $6, error_message = $7{sums} \
+         WHERE number IN (SELECT session FROM free) RETURNING {}",
+        columns()
     );
-    let [calls, tools, tokens, edits, input, cached, written, output, saved] = counted(&row.counters);
     let values = values![
         id.to_string(),
         row.status.is_ended(),
@@ -287,32 +256,14 @@ fn put(id: &SessionId, row: &Session) -> (String, StatementValues) {
         row.completed_at.as_deref().map(clean),
         clean(&row.updated_at),
         row.error_message.as_deref().map(clean),
-        calls,
-        tools,
-        tokens,
-        edits,
-        input,
-        cached,
-        written,
-        output,
-        saved,
     ];
-    (sql, values)
+    (sql, counted(values, &row.counters))
 }
 
-fn counted(by: &Counters) -> [i64; 9] {
-    [
-        by.llm_call_count,
-        by.tool_call_count,
-        by.total_tokens,
-        by.compression_count,
-        by.input_tokens,
-        by.cached_tokens,
-        by.cache_write_tokens,
-        by.output_tokens,
-        by.saved_tokens,
-    ]
-    .map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+/// The values of a statement, and the counters behind them.
+fn counted(mut values: StatementValues, by: &Counters) -> StatementValues {
+    values.extend(by.numbers().into_iter().flat_map(|n| values![i64::try_from(n).unwrap_or(i64::MAX)]));
+    values
 }
 
 fn read(row: &Row) -> Result<Session> {
@@ -326,17 +277,7 @@ fn read(row: &Row) -> Result<Session> {
         completed_at: row.get(4),
         updated_at: row.get(5),
         error_message: row.get(6),
-        counters: Counters {
-            llm_call_count: number(7),
-            tool_call_count: number(8),
-            total_tokens: number(9),
-            compression_count: number(10),
-            input_tokens: number(11),
-            cached_tokens: number(12),
-            cache_write_tokens: number(13),
-            output_tokens: number(14),
-            saved_tokens: number(15),
-        },
+        counters: Counters::of_numbers(std::array::from_fn(|n| number(7 + n))),
         meta: Meta { queued: row.get(1), ..meta },
     })
 }

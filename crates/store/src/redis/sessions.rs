@@ -2,10 +2,11 @@
 
 use super::journal::RedisJournal;
 use super::scripts::{RedisCall, read};
-use super::search_index::RedisSearchIndex;
+use super::search_index::RedisFields;
 use super::tables::{read_session, session_text};
 use super::{Inner, RedisStore, made, place, scripts, user};
 use crate::memory::{changed, matches};
+use crate::search_index::keyed::KeyedSearchIndex;
 use crate::{
     Error, Holder, Journal, OpenMode, Result, SearchIndex, SessionChange, SessionQuery, Store, by_age, id_of,
     locked,
@@ -147,7 +148,8 @@ impl Store for RedisStore {
     }
 
     fn search_index(&self, id: &SessionId) -> Result<Box<dyn SearchIndex>> {
-        Ok(Box::new(RedisSearchIndex::open(&self.0, id)?))
+        let fields = RedisFields { store: Arc::clone(&self.0), id: id.clone() };
+        Ok(Box::new(KeyedSearchIndex::open(fields)?))
     }
 }
 

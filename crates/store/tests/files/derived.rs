@@ -203,8 +203,12 @@ fn images_travel_inside_the_line() {
     let journal = &mut room.write();
     let bytes: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     let blob = room.store.put_blob(&room.id, &mut &bytes[..]).unwrap();
-    let source =
-        ImageSource::Blob { blob: blob.id, media_type: "image/png".into(), byte_size: blob.byte_size };
+    let source = ImageSource::Blob {
+        blob: blob.id,
+        media_type: "image/png".into(),
+        byte_size: blob.byte_size,
+        pixels: None,
+    };
     let parts = vec![MessagePart::text("look"), MessagePart::Image { source, detail: None }];
     room.say(journal, Entry::Message(Message::of(Role::User, parts), None));
     let line: serde_json::Value = serde_json::from_str(&settled(&room, journal)).unwrap();

@@ -117,8 +117,12 @@ fn an_image_that_names_a_file_elsewhere_shows_nothing_of_it() {
     let mut room = Room::new();
     fs::write(room.base().join("secret"), "secret").unwrap();
     let mut journal = room.write();
-    let source =
-        ImageSource::Blob { blob: "../../../secret".into(), media_type: "image/png".into(), byte_size: 6 };
+    let source = ImageSource::Blob {
+        blob: "../../../secret".into(),
+        media_type: "image/png".into(),
+        byte_size: 6,
+        pixels: None,
+    };
     let message = Message::of(Role::User, vec![MessagePart::Image { source, detail: None }]);
     room.say(&mut journal, Entry::Message(message, None));
     let error = journal.settle(room.book.view()).unwrap_err();

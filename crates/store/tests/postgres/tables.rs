@@ -1,8 +1,9 @@
 //! The tables: made once, by whoever comes first, and read by plain SQL.
 
 use super::{fresh, how, make, open, root, sql, talk};
-use komado_core::Role;
 use komado_core::journal::{Entry, Record, encode};
+use komado_core::{Role, ThreadId};
+use komado_store::search_index::IndexedUpto;
 use komado_store::{Error, OpenMode, PostgresStore, Store, StoreFigures, WatchEvent, WatchStore};
 use komado_testkit::Book;
 use std::time::Duration;
@@ -18,7 +19,27 @@ fn ten_who_start_at_once_make_the_tables_once() {
         }
     });
     assert_eq!(open(&url).sessions(&komado_store::SessionQuery::default()).unwrap().len(), 10);
-    assert_eq!(sql(&url, "SELECT version FROM komado_schema"), [[Some("4".to_owned())]]);
+    assert_eq!(sql(&url, "SELECT version FROM komado_schema"), [[Some("5".to_owned())]]);
+}
+
+#[test]
+fn an_index_of_words_from_an_earlier_version_is_made_again() {
+    let url = fresh();
+    let id = make(&open(&url), "s");
+    sql(&url, "DROP TABLE shelves, shelf_fields");
+    sql(&url, "CREATE TABLE shelves (session BIGINT PRIMARY KEY, clearings BIGINT NOT NULL)");
+    sql(&url, "INSERT INTO shelves SELECT number, 7 FROM sessions");
+    for table in ["shelf_threads", "shelf_entries", "shelf_passages", "shelf_posts"] {
+        sql(&url, &format!("CREATE TABLE {table} (session BIGINT)"));
+    }
+    sql(&url, "UPDATE komado_schema SET version = 4");
+    let store = open(&url);
+    let mut index = store.search_index(&id).unwrap();
+    let (begin, end) = (IndexedUpto::default(), IndexedUpto { seq: 1, part: 0 });
+    assert_eq!(index.upto(&ThreadId::root()).unwrap(), begin);
+    index.add(&ThreadId::root(), begin, end, &[]).unwrap();
+    assert_eq!(store.search_index(&id).unwrap().upto(&ThreadId::root()).unwrap(), end);
+    store.remove(&id).unwrap();
 }
 
 #[test]

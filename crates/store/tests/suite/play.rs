@@ -66,6 +66,7 @@ pub(crate) fn answered(call_id: &str, text: &str) -> ToolOutcome {
         output_ref: None,
         duration_ms: Some(12),
         interrupted: false,
+        replaces: None,
     }
 }
 

@@ -9,6 +9,7 @@ use komado_core::journal::{
 use komado_core::message::{
     Call, CallKind, ImageSource, Message, MessagePart, Opaque, OutputRef, Role, ToolOutcome,
 };
+use komado_core::picture::PictureSize;
 use komado_core::{Seq, Span, ThreadId};
 
 /// Words that may follow a tool's name or a message's parts, so that a tool with such a name stands in quotes.
@@ -370,13 +371,15 @@ fn outcome(cursor: &mut NotationCursor<'_>, message: &mut Message) -> Found<()> 
     };
     message.name = cursor.attr("name")?;
     let (is_error, interrupted) = (cursor.eat("error"), cursor.eat("interrupted"));
+    let replaces = cursor.count("replaces", "")?;
     let mut content = Vec::new();
     while let Some(part) = part(cursor)? {
         content.push(part);
     }
     let output_ref = output_ref(cursor)?;
     let duration_ms = cursor.count("took", "ms")?;
-    let outcome = ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted };
+    let outcome =
+        ToolOutcome { call_id, name, content, is_error, output_ref, duration_ms, interrupted, replaces };
     message.parts.push(MessagePart::Result(outcome));
     Ok(())
 }
@@ -446,7 +449,12 @@ fn image(cursor: &mut NotationCursor<'_>) -> Found<MessagePart> {
     } else {
         match (cursor.attr("blob")?, cursor.attr("type")?, cursor.count("bytes", "")?) {
             (Some(blob), Some(media_type), Some(byte_size)) => {
-                ImageSource::Blob { blob, media_type, byte_size }
+                let pixels = cursor.attr("pixels")?;
+                let pixels = pixels.as_deref().and_then(|pixels| pixels.split_once('x'));
+                let pixels = pixels.and_then(|(width, height)| {
+                    Some(PictureSize { width: width.parse().ok()?, height: height.parse().ok()? })
+                });
+                ImageSource::Blob { blob, media_type, byte_size, pixels }
             }
             _ => return cursor.expected("an address in quotes, or blob=… type=… bytes=…"),
         }

@@ -4,10 +4,11 @@
 //! words: lines that matter are taken out, the rest goes.
 
 use super::paths::Touch;
-use super::{FactOrigin, Gathered, commands, ids, paths};
+use super::{FactOrigin, Gathered, commands, ids, paths, steps};
 use crate::Seq;
 use crate::digest::fact::{Fact, FactKind};
 use crate::digest::scan;
+use crate::digest::timeline::{Step, StepEnd, StepKind};
 use crate::message::{Call, MessagePart, ToolOutcome};
 use serde_json::Value;
 
@@ -22,16 +23,23 @@ pub(in crate::digest) struct OpenDigestCall {
     pub(in crate::digest) seq: Seq,
     pub(in crate::digest) text: String,
     what: What,
+    tool: String,
+    /// What it is about, in few words.
+    brief: String,
+    /// Its number in the timeline.
+    step: Option<u64>,
+    /// Running work that it names.
+    ids: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 enum What {
     /// A command for a shell.
     Shell { key: String, looks: bool },
-    /// Work on files.
-    Files { paths: Vec<String>, touch: Touch },
-    /// Any other tool.
-    Action { key: String },
+    /// Work on files, each with what had happened to it before.
+    Files { paths: Vec<(String, Touch)>, touch: Touch },
+    /// Any other tool; `searches` when it looks for something.
+    Action { key: String, searches: bool },
     /// Known from an earlier digest only, or about to-dos.
     Other,
 }
@@ -40,8 +48,8 @@ impl Gathered {
     pub(super) fn call(&mut self, seq: Seq, call: &Call) {
         let arguments =
             serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
-        let (what, brief) = if self.todos.call(seq, &call.id, &call.name, &arguments) {
-            (What::Other, call.name.clone())
+        let (what, brief, step) = if self.todos.call(seq, &call.id, &call.name, &arguments) {
+            (What::Other, call.name.clone(), None)
         } else if let Some(script) = commands::command(&call.name, &arguments) {
             self.shell(seq, &script)
         } else {
@@ -52,15 +60,25 @@ impl Gathered {
                 self.open.iter().min_by_key(|(id, waiting)| (waiting.seq, *id)).map(|(id, _)| id.clone());
             oldest.and_then(|id| self.open.remove(&id));
         }
+        let hash = steps::hash(0, &call.arguments);
+        let step = step.map(|step| self.timeline.begin(Step { hash, ..step }));
         let text = format!("call {} {}: {}", call.id, call.name, scan::one_line(&brief, 120));
         let text = text.trim_end_matches([':', ' ']).to_owned();
-        self.open.insert(call.id.clone(), OpenDigestCall { seq, text, what });
+        let (tool, ids) = (call.name.clone(), self.background.named(&arguments));
+        self.open.insert(call.id.clone(), OpenDigestCall { seq, text, what, tool, brief, step, ids });
     }
 
     /// An open call that an earlier digest told.
     pub(in crate::digest) fn recall_open(&mut self, fact: Fact) {
-        if let Some(id) = fact.text.strip_prefix("call ").and_then(|rest| rest.split(' ').next()) {
-            let waiting = OpenDigestCall { seq: fact.at, text: fact.text.clone(), what: What::Other };
+        if self.background.recall(&fact) {
+            return;
+        }
+        if let Some((id, rest)) = fact.text.strip_prefix("call ").and_then(|rest| rest.split_once(' ')) {
+            let (tool, brief) = rest.split_once(": ").unwrap_or((rest, ""));
+            let (seq, text) = (fact.at, fact.text.clone());
+            let (tool, brief) = (tool.to_owned(), brief.to_owned());
+            let waiting =
+                OpenDigestCall { seq, text, what: What::Other, tool, brief, step: None, ids: Vec::new() };
             self.open.entry(id.to_owned()).or_insert(waiting);
         }
     }
@@ -71,7 +89,7 @@ impl Gathered {
         self.commands.put(fact.text.clone(), fact.weighing(weight));
     }
 
-    fn shell(&mut self, seq: Seq, script: &str) -> (What, String) {
+    fn shell(&mut self, seq: Seq, script: &str) -> (What, String, Option<Step>) {
         let line = commands::first_line(script);
         let looks = commands::only_looks(script);
         let mut files = commands::files(script);
@@ -79,12 +97,18 @@ impl Gathered {
         files.into_iter().for_each(|(path, touch)| self.touch(seq, path, touch));
         self.words(seq, FactOrigin::Arguments, scan::start(script, 4000));
         self.command(seq, &line, if looks { 0 } else { 400 });
-        (What::Shell { key: line.clone(), looks }, line)
+        let step = steps::ran(seq, script, &line);
+        (What::Shell { key: line.clone(), looks }, line, Some(step))
     }
 
-    fn tool(&mut self, seq: Seq, name: &str, arguments: &Value) -> (What, String) {
+    fn tool(&mut self, seq: Seq, name: &str, arguments: &Value) -> (What, String, Option<Step>) {
         let touched = paths::touched(name, arguments);
         let most = touched.iter().map(|(_, touch)| *touch).max().unwrap_or(Touch::Seen);
+        let step = steps::tool(seq, name, arguments, &touched, most);
+        let mut paths = Vec::new();
+        for (path, _) in &touched {
+            paths.push((path.clone(), self.paths.get_mut(path).map_or(Touch::Seen, |known| known.touch)));
+        }
         for (path, touch) in &touched {
             self.touch(seq, path.clone(), *touch);
         }
@@ -92,16 +116,16 @@ impl Gathered {
             if most == Touch::Changed {
                 self.written(seq, arguments);
             }
-            let paths: Vec<String> = touched.into_iter().map(|(path, _)| path).collect();
-            let brief = paths.join(", ");
-            return (What::Files { paths, touch: most }, brief);
+            let brief = paths.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>().join(", ");
+            return (What::Files { paths, touch: most }, brief, Some(step));
         }
         let line = commands::action(name, arguments);
         self.values(seq, arguments);
-        if name != "think" {
+        if name != "think" && step.kind == StepKind::Call {
             self.command(seq, &line, if touched.is_empty() { 300 } else { 0 });
         }
-        (What::Action { key: line.clone() }, line)
+        let searches = step.kind == StepKind::Search;
+        (What::Action { key: line.clone(), searches }, line, Some(step).filter(|_| name != "think"))
     }
 
     /// Words of the values of a call; its keys belong to the tool.
@@ -146,7 +170,7 @@ impl Gathered {
 
     /// Words and names of what was merely shown.
     fn shown(&mut self, seq: Seq, output: &str) {
-        self.words(seq, FactOrigin::Shown, output);
+        self.output_words(seq, FactOrigin::Shown, output);
         ids::defined(scan::start(output, 1 << 18), |name| {
             self.symbols.put(name.to_owned(), Fact::new(FactKind::Symbol, name, seq).weighing(60));
         });
@@ -162,43 +186,109 @@ impl Gathered {
             )
             .collect();
         let output = output.join("\n");
-        self.todos.result(&outcome.call_id, &output);
-        let what = waiting.map_or(What::Other, |waiting| waiting.what);
+        self.todos.result(&outcome.call_id, &output, outcome.is_error);
+        let Some(OpenDigestCall { what, tool, brief, step, ids, seq: asked, .. }) = waiting else {
+            self.keep_ref(seq, &What::Other, outcome);
+            self.first_errors(seq, &output, outcome.is_error);
+            return self.output_words(seq, FactOrigin::Output, &output);
+        };
         let named = self.keep_ref(seq, &what, outcome);
+        if matches!(what, What::Shell { .. } | What::Action { .. }) || !ids.is_empty() {
+            self.background.answered(asked, &tool, &brief, &ids, &output);
+        }
+        let (end, note) = self.answered(seq, what, outcome, &output, named);
+        if let Some(step) = step {
+            let end = if outcome.interrupted { StepEnd::Open } else { end };
+            self.timeline.finish(step, end, &note);
+        }
+    }
+
+    /// Takes out of an answer what matters; how the call ended, and the line that says most of it.
+    fn answered(
+        &mut self,
+        seq: Seq,
+        what: What,
+        outcome: &ToolOutcome,
+        output: &str,
+        named: Option<String>,
+    ) -> (StepEnd, String) {
         match what {
-            What::Shell { key, looks } => {
-                let exit = commands::exit_code(&output);
-                let failed = outcome.is_error || outcome.interrupted;
-                if let Some(fact) = self.commands.get_mut(&key) {
-                    fact.kind = FactKind::Command { exit };
-                    fact.failed = failed && exit.is_none();
-                }
-                let bad = failed || exit.is_some_and(|code| code != 0);
-                if looks && !bad {
-                    self.shown(seq, &output);
-                } else {
-                    self.ran(seq, &key, &output, bad, named);
-                }
-            }
-            What::Files { touch, .. } => {
-                self.first_errors(seq, &output, outcome.is_error);
+            What::Shell { key, looks } => self.shell_answered(seq, (&key, looks), outcome, output, named),
+            What::Files { paths, touch } => {
+                let error = self.first_errors(seq, output, outcome.is_error);
                 if touch == Touch::Read {
-                    self.shown(seq, &output);
+                    self.shown(seq, output);
+                }
+                let Some(error) = error.filter(|_| outcome.is_error || is_refusal(output)) else {
+                    return (StepEnd::Done, String::new());
+                };
+                for (path, before) in paths {
+                    if let Some(known) = self.paths.get_mut(&path) {
+                        known.touch = before;
+                    }
+                }
+                (StepEnd::Failed, error)
+            }
+            What::Action { searches, .. } => {
+                let error = self.first_errors(seq, output, outcome.is_error);
+                self.output_words(seq, FactOrigin::Output, output);
+                match error.filter(|_| outcome.is_error || is_refusal(output)) {
+                    Some(error) => (StepEnd::Failed, error),
+                    None if searches => (steps::hits(output), String::new()),
+                    None => (StepEnd::Done, steps::first_line(output)),
                 }
             }
-            What::Action { .. } | What::Other => {
-                self.first_errors(seq, &output, outcome.is_error);
-                self.words(seq, FactOrigin::Output, &output);
+            What::Other => {
+                self.first_errors(seq, output, outcome.is_error);
+                self.output_words(seq, FactOrigin::Output, output);
+                (StepEnd::Done, String::new())
             }
         }
+    }
+
+    fn shell_answered(
+        &mut self,
+        seq: Seq,
+        (key, looks): (&str, bool),
+        outcome: &ToolOutcome,
+        output: &str,
+        named: Option<String>,
+    ) -> (StepEnd, String) {
+        let exit = commands::exit_code(output);
+        let failed = outcome.is_error || outcome.interrupted;
+        if let Some(fact) = self.commands.get_mut(key) {
+            fact.kind = FactKind::Command { exit };
+            fact.failed = failed && exit.is_none();
+        }
+        let bad = failed || exit.is_some_and(|code| code != 0);
+        if !bad {
+            self.git.ran(seq, key, output);
+        }
+        if looks && !bad {
+            self.shown(seq, output);
+            let end = if commands::searches(key) { steps::hits(output) } else { StepEnd::Done };
+            return (
+                exit.map_or(end, |code| if end == StepEnd::Done { StepEnd::Exit(code) } else { end }),
+                String::new(),
+            );
+        }
+        let (error, tally) = self.ran(seq, key, output, bad, named);
+        let note = match (bad, error, tally) {
+            (true, Some(error), _) => error,
+            (_, _, Some(tally)) => tally,
+            (true, None, None) => steps::last_line(output),
+            (false, _, None) => String::new(),
+        };
+        let end = if failed { StepEnd::Failed } else { StepEnd::Done };
+        (exit.map_or(end, StepEnd::Exit), note)
     }
 
     /// Cites the whole output at what it belongs to; gives its id.
     fn keep_ref(&mut self, seq: Seq, what: &What, outcome: &ToolOutcome) -> Option<String> {
         let id = outcome.output_ref.as_ref().map(|output| output.id.clone())?;
         let owner = match what {
-            What::Shell { key, .. } | What::Action { key } => self.commands.get_mut(key),
-            What::Files { paths, .. } => paths.first().and_then(|path| self.paths.get_mut(path)),
+            What::Shell { key, .. } | What::Action { key, .. } => self.commands.get_mut(key),
+            What::Files { paths, .. } => paths.first().and_then(|(path, _)| self.paths.get_mut(path)),
             What::Other => None,
         };
         match owner {
@@ -212,8 +302,15 @@ impl Gathered {
         Some(id)
     }
 
-    /// What a command printed: errors, counts of tests, words.
-    fn ran(&mut self, seq: Seq, key: &str, output: &str, bad: bool, named: Option<String>) {
+    /// What a command printed: errors, counts of tests, words. Gives the first error and the last count.
+    fn ran(
+        &mut self,
+        seq: Seq,
+        key: &str,
+        output: &str,
+        bad: bool,
+        named: Option<String>,
+    ) -> (Option<String>, Option<String>) {
         let mut found = Vec::new();
         let mut tallies = Vec::new();
         for line in output.lines() {
@@ -236,24 +333,26 @@ impl Gathered {
                 error.resolved.get_or_insert(seq);
             }
         }
+        let told = (found.first().cloned(), tallies.last().cloned());
         for text in found {
             self.error(seq, text, if bad { 300 } else { 150 }, Some(key), named.clone());
         }
         for text in tallies {
             self.results.put(scan::shape(&text), Fact::new(FactKind::Number, text, seq).weighing(400));
         }
-        self.words(seq, FactOrigin::Output, output);
+        self.output_words(seq, FactOrigin::Output, output);
+        told
     }
 
     /// Errors in the first lines of what a tool answered; the first line, when the tool says that it failed.
-    fn first_errors(&mut self, seq: Seq, output: &str, failed: bool) {
+    fn first_errors(&mut self, seq: Seq, output: &str, failed: bool) -> Option<String> {
         let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).peekable();
         let first = lines.peek().copied().unwrap_or_default();
         let found = lines.filter(|line| line.len() < 2000 && is_notice(line)).find_map(commands::error);
         let found = found.or_else(|| failed.then(|| scan::one_line(first, commands::ERROR_LENGTH)));
-        if let Some(text) = found.filter(|text| !text.is_empty()) {
-            self.error(seq, text, 150, None, None);
-        }
+        let found = found.filter(|text| !text.is_empty())?;
+        self.error(seq, found.clone(), 150, None, None);
+        Some(found)
     }
 
     fn error(&mut self, seq: Seq, text: String, weight: u32, cause: Option<&str>, output: Option<String>) {
@@ -261,6 +360,20 @@ impl Gathered {
         let fact = Fact::new(FactKind::Error, text, seq).weighing(weight);
         self.errors.put(key, Fact { cause: cause.map(str::to_owned), output, ..fact });
     }
+}
+
+/// A command that an earlier digest's timeline told.
+pub(super) fn ran_before(seq: Seq, command: &str, end: StepEnd, count: u32) -> Fact {
+    let exit = if let StepEnd::Exit(code) = end { Some(code) } else { None };
+    let fact = Fact::new(FactKind::Command { exit }, command, seq);
+    Fact { count, failed: end == StepEnd::Failed, ..fact }
+}
+
+/// True when a tool that does not mark its failures begins its answer with one.
+fn is_refusal(output: &str) -> bool {
+    ["Error:", "ERROR:", "error:", "<tool_use_error>", "Error "]
+        .iter()
+        .any(|start| output.trim_start().starts_with(start))
 }
 
 /// True when a line speaks of itself as an error, and is not a line of a file.

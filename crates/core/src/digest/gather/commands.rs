@@ -168,6 +168,23 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
+/// The program that a command runs, with its first word: `cargo test`, `git commit`.
+pub(in crate::digest) fn program(command: &str) -> String {
+    let simple = simple(command);
+    let Some(one) = simple.iter().find(|one| one.verb() != "cd").or(simple.first()) else {
+        return String::new();
+    };
+    let word = one.words.get(1).filter(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+    let word = word.filter(|word| !word.starts_with('-')).map_or_else(String::new, |word| format!(" {word}"));
+    format!("{}{word}", one.verb()).replace(',', "")
+}
+
+/// True when a command searches: its lines are hits.
+pub(in crate::digest) fn searches(script: &str) -> bool {
+    let verb = simple(script).into_iter().find(|one| one.verb() != "cd").map(|one| one.verb().to_owned());
+    matches!(verb.as_deref(), Some("grep" | "rg" | "egrep" | "find" | "fd" | "ag"))
+}
+
 /// True when a script only looks at things: what it prints is not news about a run.
 pub(in crate::digest) fn only_looks(script: &str) -> bool {
     const LOOKS: [&str; 27] = [
@@ -247,7 +264,7 @@ const FINE: &str = "0 errors|0 error|no errors|no error|0 failed|0 failures|erro
 /// The line, when it tells of a failure.
 pub(in crate::digest) fn error(line: &str) -> Option<String> {
     let line = start(line, LOOK).trim();
-    if line.len() < 5 || is_listed(line) {
+    if line.len() < 5 || is_listed(line) || is_progress(line) {
         return None;
     }
     let low = line.to_lowercase();
@@ -262,6 +279,56 @@ pub(in crate::digest) fn error(line: &str) -> Option<String> {
         return None;
     }
     Some(one_line(line, ERROR_LENGTH))
+}
+
+/// A line that tells that work goes on or went well: no failure, whatever names stand in it.
+pub(in crate::digest) fn is_progress(line: &str) -> bool {
+    const STEPS: [&str; 27] = [
+        "Compiling",
+        "Checking",
+        "Downloading",
+        "Downloaded",
+        "Installing",
+        "Installed",
+        "Building",
+        "Fetching",
+        "Fetched",
+        "Resolving",
+        "Resolved",
+        "Updating",
+        "Updated",
+        "Finished",
+        "Documenting",
+        "Fresh",
+        "Unpacking",
+        "Collecting",
+        "Preparing",
+        "Linking",
+        "Locking",
+        "Requirement",
+        "Using",
+        "PASS",
+        "ok",
+        "✓",
+        "✔",
+    ];
+    let line = line.trim();
+    if is_bar(line)
+        || line.starts_with("--- PASS")
+        || line.starts_with("=== RUN")
+        || line.ends_with(" ... ok")
+    {
+        return true;
+    }
+    let first = line.split(char::is_whitespace).next().unwrap_or_default();
+    let low = || line.to_lowercase();
+    STEPS.contains(&first) && !low().contains("fail") && !low().contains(" error:")
+}
+
+/// `45%|████      | 9/20`, `[=====>    ] 45%`
+fn is_bar(line: &str) -> bool {
+    line.contains('%')
+        && ["███", "━━━", "▓▓▓", "[==", "[##", "|##", "----"].iter().any(|bar| line.contains(bar))
 }
 
 /// A line of a file, with the number that a tool wrote before it.
@@ -388,6 +455,11 @@ mod tests {
             "Traceback (most recent call last):",
             "ok",
             "  38\texcept TypeError:",
+            "   Compiling not-found-error: v1.0.2",
+            "Downloading TypeError v0.3.1",
+            "test parser::fails with: permission denied ... ok",
+            "--- PASS: TestMissing/no such file (0.00s)",
+            " 45%|████      | failed: 0 of 20",
         ] {
             assert_eq!(error(line), None, "{line}");
         }

@@ -147,6 +147,12 @@ fn is_figure(word: &str) -> bool {
         && is_unit(unit)
 }
 
+/// True for a figure that says how long something took or how large it is: `250ms`, `4.2MB`.
+pub(in crate::digest) fn has_unit(word: &str) -> bool {
+    let unit = word.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    !matches!(unit, "" | "x" | "X" | "px")
+}
+
 fn is_unit(unit: &str) -> bool {
     const UNITS: [&str; 24] = [
         "", "%", "ms", "s", "us", "ns", "h", "min", "kb", "mb", "gb", "tb", "kib", "mib", "gib", "b", "k",

@@ -3,21 +3,30 @@
 //! One file per kind of finding; this one only sends each part of a message to those who can read it. It refuses to
 //! keep a message: what stays is findings, and their number is bounded.
 
+mod background;
 pub(super) mod calls;
 mod commands;
+mod git;
 pub(super) mod ids;
+mod output;
 pub(super) mod paths;
+mod steps;
 mod todos;
-mod user;
+pub(super) mod user;
 
+pub(super) use commands::program;
 pub(super) use paths::Touch;
 
 use super::fact::{Fact, FactKind, FactTable};
 use super::scan;
+use super::timeline::{Step, StepKind, Timeline, TimelineItem};
 use super::words::LanguageCount;
 use crate::Seq;
+use crate::harness::user_text;
 use crate::message::{Message, MessagePart, Role};
+use background::Background;
 use calls::OpenDigestCall;
+use git::GitState;
 use std::collections::BTreeMap;
 use todos::ToDos;
 use user::Requests;
@@ -34,8 +43,10 @@ pub(super) enum FactOrigin {
     Arguments,
     /// What a command printed.
     Output,
-    /// What was merely shown: a file, a listing.
+    /// What was merely shown: a file, a listing, what an agent wrote around its user's words.
     Shown,
+    /// One of many alike in an output: the hundredth id of a list.
+    Sibling,
     /// An earlier summary.
     Told,
     /// The user, as an earlier digest tells it; whatever counts was counted then.
@@ -52,8 +63,9 @@ impl FactOrigin {
             (Self::Told | Self::Heard, _) => Some(500),
             (Self::Assistant | Self::Arguments, FactKind::Number) => Some(150),
             (Self::Assistant | Self::Arguments, _) => Some(260),
-            (Self::Output | Self::Shown, FactKind::Symbol) | (Self::Shown, FactKind::Number) => None,
-            (Self::Output, FactKind::Number) => Some(0),
+            (Self::Output | Self::Shown | Self::Sibling, FactKind::Symbol)
+            | (Self::Shown | Self::Sibling, FactKind::Number) => None,
+            (Self::Output, FactKind::Number) | (Self::Sibling, _) => Some(0),
             (Self::Output, _) => Some(80),
             (Self::Shown, _) => Some(20),
         }
@@ -67,6 +79,8 @@ pub(super) struct Gathered {
     pub(super) requests: Requests,
     pub(super) rules: FactTable<192>,
     pub(super) decisions: FactTable<96>,
+    /// Names that the task and the latest instruction use: lines of outputs that hold one are kept.
+    pub(super) asked: Vec<String>,
     pub(super) errors: FactTable<128>,
     pub(super) commands: FactTable<256>,
     pub(super) results: FactTable<48>,
@@ -75,6 +89,10 @@ pub(super) struct Gathered {
     pub(super) symbols: FactTable<384>,
     pub(super) outputs: FactTable<64>,
     pub(super) todos: ToDos,
+    pub(super) git: GitState,
+    /// What goes on after its call was answered.
+    pub(super) background: Background,
+    pub(super) timeline: Timeline,
     /// Calls without a result, by id.
     pub(super) open: BTreeMap<String, OpenDigestCall>,
 }
@@ -100,20 +118,13 @@ impl Gathered {
             return;
         }
         match role {
-            Role::User => {
-                self.speech.hear(text);
-                self.requests.take(seq, text);
-                self.rules(seq, role, text);
-                self.todos.prose(seq, text);
-                self.words(seq, FactOrigin::User, text);
-                self.pasted_errors(seq, text);
-            }
+            Role::User => self.user(seq, text),
             Role::System | Role::Developer => {
-                self.rules(seq, role, text);
+                user_text(text).for_each(|words| self.rules(seq, role, words));
                 self.words(seq, FactOrigin::Shown, text);
             }
             Role::Assistant => {
-                for fact in user::decisions(seq, text) {
+                for fact in user::notes(seq, text) {
                     self.decisions.put(scan::fold(&fact.text), fact);
                 }
                 self.todos.prose(seq, text);
@@ -122,6 +133,24 @@ impl Gathered {
             // A tool's words outside a result: older dialects.
             Role::Tool => self.words(seq, FactOrigin::Output, text),
         }
+    }
+
+    /// A message of the user: what the agent put around the user's own words is a text like any that was shown.
+    fn user(&mut self, seq: Seq, text: &str) {
+        let said = user_text(text).collect::<Vec<_>>().join("\n");
+        if said.len() < text.trim().len() {
+            self.words(seq, FactOrigin::Shown, text);
+            self.background.noticed(text);
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.speech.hear(&user::own_lines(&said));
+        self.requests.take(seq, &said);
+        self.rules(seq, Role::User, &said);
+        self.todos.prose(seq, &said);
+        self.words(seq, FactOrigin::User, &said);
+        self.pasted_errors(seq, &said);
     }
 
     fn rules(&mut self, seq: Seq, role: Role, text: &str) {
@@ -142,13 +171,15 @@ impl Gathered {
         self.words(seq, FactOrigin::Heard, text);
     }
 
-    /// An earlier summary that is not a digest of ours: its words are facts, too, though their entries are unknown.
-    pub(super) fn told(&mut self, text: &str) {
-        for mut fact in user::rules(0, Role::User, text) {
-            fact.told = true;
-            self.rules.put(scan::fold(&fact.text), fact);
+    /// An earlier summary that is not a digest of ours: its words are facts, too, at the entry where
+    /// it was met, or at none.
+    /// Its commands are no rules: who wrote it had read outputs, and may have been told what to write by one.
+    pub(super) fn told(&mut self, seq: Seq, text: &str) {
+        for fact in user::rules(seq, Role::User, text) {
+            let kind = FactKind::Decision;
+            self.decisions.put(scan::fold(&fact.text), Fact { kind, told: true, weight: 300, ..fact });
         }
-        self.words(0, FactOrigin::Told, text);
+        self.words(seq, FactOrigin::Told, text);
     }
 
     /// Errors that a person pasted; only what no prose looks like.
@@ -160,8 +191,36 @@ impl Gathered {
         }
     }
 
+    /// A line of an earlier digest's timeline: its command and its file are not told again elsewhere.
+    pub(super) fn recall_step(&mut self, item: TimelineItem) {
+        if let TimelineItem::Step(Step { kind, seq, target, end, count, .. }) = &item {
+            let cut = target.ends_with('…');
+            match kind {
+                StepKind::Run if !cut => self.recall_command(calls::ran_before(*seq, target, *end, *count)),
+                StepKind::Read | StepKind::Edit if !cut => {
+                    let (path, touch) = (
+                        steps::file(target),
+                        if *kind == StepKind::Read { Touch::Read } else { Touch::Changed },
+                    );
+                    let weight = if touch == Touch::Read { 400 } else { 800 };
+                    let fact = Fact::new(FactKind::Path, path, *seq).weighing(weight).touching(touch);
+                    if !end.is_bad() && !path.is_empty() {
+                        self.paths.put(path.to_owned(), Fact { count: 0, ..fact });
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.timeline.recall(item);
+    }
+
     /// Every word of a text that is a finding. The middle of a very long text is left out.
     pub(super) fn words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
+        if matches!(voice, FactOrigin::Output | FactOrigin::Shown) {
+            for fact in user::answers(seq, &self.asked, text) {
+                self.decisions.put(scan::fold(&fact.text), fact);
+            }
+        }
         if text.len() <= 2 * ENDS {
             return self.some_words(seq, voice, text);
         }
@@ -170,17 +229,23 @@ impl Gathered {
     }
 
     fn some_words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
-        ids::words(text, |kind, word| {
-            let Some(weight) = voice.weight(kind) else { return };
-            let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
-            let mut fact = Fact::new(kind, word, seq).weighing(weight);
-            fact.told = voice == FactOrigin::Told;
-            fact.count = u32::from(voice != FactOrigin::Heard);
-            match kind {
-                FactKind::Path => self.paths.put(word.to_owned(), fact),
-                FactKind::Symbol => self.symbols.put(word.to_owned(), fact),
-                _ => self.ids.put(word.to_owned(), fact),
-            }
-        });
+        ids::words(text, |kind, word| self.word(seq, voice, kind, word));
+    }
+
+    fn word(&mut self, seq: Seq, voice: FactOrigin, kind: FactKind, word: &str) {
+        let Some(weight) = voice.weight(kind) else { return };
+        // How long a run took and how large a file is: no one looks that up again.
+        if voice == FactOrigin::Output && kind == FactKind::Number && ids::has_unit(word) {
+            return;
+        }
+        let word = if kind == FactKind::Path { paths::tidy(word) } else { word };
+        let mut fact = Fact::new(kind, word, seq).weighing(weight);
+        fact.told = voice == FactOrigin::Told;
+        fact.count = u32::from(!matches!(voice, FactOrigin::Heard | FactOrigin::Sibling));
+        match kind {
+            FactKind::Path => self.paths.put(word.to_owned(), fact),
+            FactKind::Symbol => self.symbols.put(word.to_owned(), fact),
+            _ => self.ids.put(word.to_owned(), fact),
+        }
     }
 }

@@ -103,18 +103,23 @@ fn touch(name: &str, command: Option<&str>) -> Touch {
         "write", "edit", "create", "replace", "patch", "insert", "delete", "remove", "move", "rename",
         "append", "save", "update", "modify", "put",
     ];
-    const LOOKS: [&str; 6] = ["grep", "glob", "search", "find", "list", "ls"];
     let (name, command) = (name.to_ascii_lowercase(), command.unwrap_or_default());
     let changes = |text: &str| CHANGES.iter().any(|word| text.contains(word));
     if matches!(command.to_ascii_lowercase().as_str(), "view" | "read" | "open" | "cat" | "show") {
         Touch::Read
-    } else if LOOKS.iter().any(|word| name.contains(word)) {
+    } else if looks_around(&name) {
         Touch::Seen
     } else if changes(&name) || changes(command) {
         Touch::Changed
     } else {
         Touch::Read
     }
+}
+
+/// True for a tool that searches.
+pub(in crate::digest) fn looks_around(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["grep", "glob", "search", "find", "list", "ls"].iter().any(|word| name.contains(word))
 }
 
 /// The files of a patch.

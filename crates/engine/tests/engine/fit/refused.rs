@@ -17,10 +17,10 @@ const SUMMARY: &str = "<summary>They went through the buffer step by step and fo
 fn talk(room: &Room) -> SessionId {
     let id = begin(room);
     let mut root = room.root(&id);
-    for n in 0..68 {
-        tell(&mut root, &format!("step {n}"), 100);
+    for n in 0..136 {
+        tell(&mut root, &format!("step {n}"), 50);
     }
-    let verdict = root.will_manage(&ours(|_| {}));
+    let verdict = root.will_manage(&ours(|_| {})).unwrap();
     assert_eq!((verdict.rule, verdict.tokens), (BudgetRule::SoftMark, 6_810));
     id
 }
@@ -36,7 +36,7 @@ fn a_talk_at_the_soft_mark_is_condensed_when_a_summary_can_be_had() {
     let cause = &fitted.done[0].edit.cause;
     assert_eq!((cause.model.as_deref(), cause.rule.as_str()), (Some("scripted"), "soft_mark"));
     assert_eq!(cause.usage.unwrap().output_tokens, root.meter().text(SUMMARY));
-    assert!(fitted.after <= 3_500 && words(&root)[1].contains("found nothing wrong"));
+    assert!(fitted.after <= 4_204 && words(&root)[1].contains("found nothing wrong"));
 }
 
 /// Tries to fit, and finds the view as it was; gives what the journal says of the attempt.
@@ -86,11 +86,12 @@ fn a_summary_that_would_free_too_little_is_not_even_asked_for() {
     let room = Room::memory();
     let id = room.session("s");
     let mut root = room.root(&id);
-    // Most of the view is what must stay.
+    // Most of the view is what must stay, and of the rest most was not answered yet.
     ask(&mut root, "please", 5_000);
-    for n in 0..10 {
+    for n in 0..5 {
         tell(&mut root, &format!("step {n}"), 100);
     }
+    tell(&mut root, "at last", 1_350);
     let mut by = Scripted::new(root.meter()).always(SUMMARY);
     let last = root.last();
     let fitted = fit_by(&mut root, &ours(|_| {}), &mut by);
@@ -144,7 +145,8 @@ fn over_the_limit_a_failed_summary_gives_way_to_a_marker() {
         let [Entry::Sent(_), Entry::Lost(lost), Entry::Edit(edit)] = &kinds[..] else { panic!("{kinds:?}") };
         assert!(lost.usage.is_some_and(|usage| usage.input_tokens > 3_000));
         assert_eq!((edit.cause.rule.as_str(), edit.cause.usage), ("hard_gate", None));
-        assert!(fitted.after <= 3_500, "{}", fitted.after);
+        // 410 are fixed, and 6,590 may move.
+        assert!(fitted.after <= 4_364, "{}", fitted.after);
     });
 }
 
@@ -171,7 +173,7 @@ fn a_system_prompt_larger_than_the_window_is_named_with_numbers() {
         assert_eq!(floor.setup, u64::from(root.meter().setup(&prompt)));
         assert_eq!((floor.most, floor.system, floor.pinned), (9_500, 0, 0));
         assert_eq!(floor.tokens, root.view().tokens());
-        assert_eq!(floor.floor, floor.setup + floor.requests + floor.marker);
+        assert_eq!(floor.floor, floor.setup + floor.requests + floor.newest + floor.marker);
         let said = Error::Floor(floor.clone()).to_string();
         assert!(said.contains("holds 9500 tokens at most"), "{said}");
         assert!(said.contains(&format!("system prompt and tools {},", floor.setup)), "{said}");

@@ -24,13 +24,15 @@ fn old_outputs_leave_together_oldest_first_and_only_as_many_as_needed() {
         let before = root.view().tokens();
         let fitted = fit(&mut root, &ours(|_| {}));
         assert_eq!((fitted.done.len(), fitted.verdict.rule), (1, BudgetRule::HardGate));
-        // One edit, the five oldest: with four of them it would still have been above the low mark.
-        assert_eq!(trimmed(&fitted), outputs[..5]);
-        assert!(fitted.after <= 3_500 && fitted.after + 790 > 3_500, "{before} to {}", fitted.after);
+        // One edit: three of the oldest, and of the fourth as much as brings the view down to the low mark.
+        assert_eq!(trimmed(&fitted), outputs[..4]);
+        assert!((4_190..=4_204).contains(&fitted.after), "{before} to {}", fitted.after);
         let view = words(&root);
         let lines = text(r#"output of read_file {"path":"f0.rs"}:"#, 790).lines().count();
         assert_eq!(view[2], format!("tool #c1: [tool output trimmed; ref=@{}; {lines} lines]", outputs[0]));
-        assert!(view[12].starts_with("tool #c11: output of read_file"), "{}", view[12]);
+        let part = &view[8];
+        assert!(part.starts_with("tool #c7: output of read_file") && part.contains("left out"), "{part}");
+        assert!(view[10].starts_with("tool #c9: output of read_file"), "{}", view[10]);
     });
 }
 
@@ -39,10 +41,10 @@ fn reads_that_a_later_read_or_write_has_made_stale_go_before_older_ones() {
     let room = Room::memory();
     let mut root = room.root(&begin(&room));
     let oldest = read(&mut root, "old.rs", 790);
-    let other = run(&mut root, "run", r#"{"cmd":"make"}"#, 790);
-    let again = read(&mut root, "again.rs", 1_200);
-    let written = read(&mut root, "./written.rs", 1_200);
-    let asked = run(&mut root, "run", r#"{"cmd":"make test"}"#, 1_200);
+    let other = run(&mut root, "run", r#"{"cmd":"make"}"#, 1_590);
+    let again = read(&mut root, "again.rs", 900);
+    let written = read(&mut root, "./written.rs", 900);
+    let asked = run(&mut root, "run", r#"{"cmd":"make test"}"#, 900);
     read(&mut root, "again.rs", 600);
     run(&mut root, "write_file", r#"{"path":"written.rs","text":"…"}"#, 600);
     run(&mut root, "run", r#"{"cmd":"make test"}"#, 600);
@@ -50,7 +52,7 @@ fn reads_that_a_later_read_or_write_has_made_stale_go_before_older_ones() {
     let fitted = fit(&mut root, &ours(|_| {}));
     // Three are stale; one more is needed, and that is the oldest. The second oldest stays.
     assert_eq!(trimmed(&fitted), [oldest, again, written, asked]);
-    assert!(other < again && fitted.after <= 3_500, "{}", fitted.after);
+    assert!(other < again && fitted.after <= 4_204, "{}", fitted.after);
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn stale_outputs_alone_go_when_they_are_enough() {
     read(&mut root, "b.rs", 1_300);
     let fitted = fit(&mut root, &ours(|_| {}));
     assert_eq!(trimmed(&fitted), stale);
-    assert!(fitted.after <= 3_500, "{}", fitted.after);
+    assert!(fitted.after <= 4_204, "{}", fitted.after);
 }
 
 #[test]
@@ -118,13 +120,13 @@ fn outputs_over_their_own_budget_are_trimmed_with_room_to_spare() {
         let outputs: Vec<Seq> = (0..112).map(|n| read(&mut root, &format!("f{n}.rs"), 90)).collect();
         // More talk than what is spared at the end.
         (0..80).for_each(|n| assert!(tell(&mut root, &format!("step {n}"), 90) > 0));
-        let verdict = root.will_manage(&budget);
+        let verdict = root.will_manage(&budget).unwrap();
         assert_eq!((verdict.rule, verdict.tool_tokens), (BudgetRule::ToolBudget, 112 * 90));
         assert!(verdict.tokens < budget.act_at);
         let fitted = fit(&mut root, &budget);
         let gone = trimmed(&fitted);
         assert_eq!(gone, outputs[..gone.len()], "{}", preset.name());
-        let left = root.will_manage(&budget);
+        let left = root.will_manage(&budget).unwrap();
         assert_eq!(left.rule, BudgetRule::Fits);
         assert!(left.tool_tokens <= 5_000, "{}: {}", preset.name(), left.tool_tokens);
         // So it is not done again with the next output, nor the one after.

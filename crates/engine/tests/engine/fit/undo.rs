@@ -103,7 +103,7 @@ fn a_larger_window_takes_edits_back_as_far_as_they_fit() {
         // A somewhat larger one gives something back, and then needs no edit itself.
         let middle = Budget::new(Preset::Komado.policy(), 18_000, &[]);
         let some = root.relax(&middle).unwrap();
-        assert!(!root.will_manage(&middle).will_manage);
+        assert!(!root.will_manage(&middle).unwrap().will_manage);
         check(&root);
         // A large one gives back everything.
         let large = Budget::new(Preset::Komado.policy(), 128_000, &[]);

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures_util::{Stream, stream};
 use http::StatusCode;
 use komado_config::OnFault;
-use komado_core::session::{Meta, MetaConfig, TaskKey};
+use komado_core::session::{Meta, MetaConfig};
 use komado_core::{Meter, SessionId};
 use komado_engine::exchange::ModelTarget;
 use komado_engine::model::{ModelChoice, ResolvedModel, SummaryWriter};
@@ -167,6 +167,7 @@ impl ExchangeJob {
             settings: context.config.models.summaries.settings.clone(),
             summariser: &summariser,
             offer: context.config.server.recall,
+            max_repeats: context.config.server.max_repeats,
             meta: &meta,
             meter: &meter,
         };
@@ -216,17 +217,8 @@ impl ExchangeJob {
     }
 
     fn meta(&self, id: &SessionId, caller: &TranscriptCaller, config: MetaConfig) -> Meta {
-        let context = &self.visit.gateway.house.context;
-        Meta {
-            uuid: id.to_string(),
-            task_key: TaskKey::local(id),
-            created_at: context.engine.now(),
-            process_id: std::process::id(),
-            hostname: komado_ops::session::hostname(),
-            config,
-            user: caller.user.clone().or_else(|| context.config.user.clone()),
-            queued: false,
-        }
+        let usual = komado_ops::session::meta(&self.visit.gateway.house.context, id, config);
+        Meta { user: caller.user.clone().or(usual.user), ..usual }
     }
 
     /// The meter of the settings; the model's own where they leave it as it is.

@@ -11,7 +11,8 @@ use super::{GatewayRefusal, GatewayRequest, encoded};
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use komado_core::Meter;
+use komado_core::picture::PictureRule;
+use komado_core::{Message, Meter};
 use komado_engine::relay::{ClientOutlet, RelayNotes};
 use komado_provider::{Cancel, Dialect, ForwardRequest, ProviderResponse, RequestScanner, SendError, Splice};
 use serde_json::{Value, json};
@@ -193,13 +194,15 @@ impl ForwardedRequest {
             String::from_utf8(bytes).map_err(|error| wrong(format!("body: {error}")))
         };
         let meter = Meter::for_model(&choice.model);
+        let pictures = PictureRule::for_model(&choice.model);
+        let weight = |message: &Message| u64::from(meter.message_for(message, pictures));
         let (mut frame, mut at, mut ours) = (String::new(), 0, 0);
         // One message at a time: a transcript may be larger than memory.
         if let Some(Ok(skim)) = &spooled.skim {
             for element in &skim.elements {
                 let tail = Dialect::Messages.read_elements(&[&read(element.span.clone())?], &[]);
                 let tail = tail.map_err(|error| wrong(error.to_string()))?;
-                ours += tail.messages.iter().map(|message| u64::from(meter.message(message))).sum::<u64>();
+                ours += tail.messages.iter().map(weight).sum::<u64>();
             }
             if let (Some(first), Some(last)) = (skim.elements.first(), skim.elements.last()) {
                 frame = read(0..first.span.start)? + STAND_IN;

@@ -13,6 +13,7 @@ use komado_core::SessionId;
 use komado_engine::model::KeySource;
 use komado_engine::place::TranscriptCaller;
 use komado_engine::relay::RelayNotes;
+use komado_engine::repeat::WARN_AT;
 use komado_provider::{Dialect, row};
 
 /// Those of one connection.
@@ -187,6 +188,7 @@ pub(super) fn answer(theirs: &[(String, String)], notes: &RelayNotes) -> HeaderM
         ("x-komado-tokens-before", Some(notes.before).filter(|n| *n > 0).map(|n| n.to_string())),
         ("x-komado-tokens-after", Some(notes.after).filter(|n| *n > 0).map(|n| n.to_string())),
         ("x-komado-edits", notes.session.as_ref().map(|_| notes.edits.to_string())),
+        ("x-komado-repeats", Some(notes.repeats).filter(|n| *n >= WARN_AT).map(|n| n.to_string())),
         ("x-komado-fault", notes.fault.as_deref().map(one_line)),
     ];
     for (name, value) in ours {

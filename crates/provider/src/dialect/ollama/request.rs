@@ -136,7 +136,7 @@ fn words(parts: &[MessagePart], of_tool: bool) -> String {
 
 fn named(source: &ImageSource) -> String {
     match source {
-        ImageSource::Blob { blob, media_type, byte_size } => {
+        ImageSource::Blob { blob, media_type, byte_size, .. } => {
             format!("[image: {media_type}, {byte_size} bytes, ref={blob}]")
         }
         ImageSource::Url { url } => {

@@ -288,8 +288,10 @@ pub(in crate::dialect) fn read_elements(items: &[&str], open: &[Call]) -> Result
     {
         return Ok(Read::one_by_one(vec![Message::text(Role::User, text)]));
     }
-    let open = open.iter().map(|call| call.id.clone()).collect();
-    read_items(items.iter().copied(), Reader { open, ..Reader::default() })
+    let (given_up, open): (Vec<&Call>, Vec<&Call>) = open.iter().partition(|call| call.name.is_empty());
+    let ids = |calls: Vec<&Call>| calls.into_iter().map(|call| call.id.clone()).collect();
+    let reader = Reader { open: ids(open), given_up: ids(given_up), ..Reader::default() };
+    read_items(items.iter().copied(), reader)
 }
 
 fn read_items<'a>(items: impl Iterator<Item = &'a str>, mut reader: Reader) -> Result<Read, BadRequest> {
@@ -315,6 +317,8 @@ struct Reader {
     touched: Option<usize>,
     /// Calls without an output so far, and the message that made them; `None` when it was read before.
     open: Vec<String>,
+    /// Calls that wait no more, and may be answered late.
+    given_up: Vec<String>,
     batch: Option<usize>,
     /// What is neither call nor output and came while calls of a message wait that was read before: it can neither
     /// join that message nor stand between its calls and their outputs.
@@ -473,14 +477,15 @@ impl Reader {
     /// Reads an output; false when no call waits for it, so that it cannot be a result.
     fn output(&mut self, item: &RawObject<'_>, place: &str) -> Result<bool, BadRequest> {
         let id = text(item, "call_id").unwrap_or_default();
-        let Some(at) = self.open.iter().position(|call| *call == id) else { return Ok(false) };
+        let open = if self.open.contains(&id) { &mut self.open } else { &mut self.given_up };
+        let Some(at) = open.iter().position(|call| *call == id) else { return Ok(false) };
+        open.remove(at);
         let mut parts = Vec::new();
         for part in json::parts(item, "output", place, "parts")? {
             let object = RawObject::parse(&part).map_err(|e| BadRequest::new(place, e))?;
             let whole = || RawJson::parse(part.as_str()).map(|json| MessagePart::Opaque(opaque(NAME, json)));
             parts.push(read_content(&object).map_or_else(whole, Ok).map_err(|e| BadRequest::new(place, e))?);
         }
-        self.open.remove(at);
         let outcome = ToolOutcome { call_id: id, content: parts, ..ToolOutcome::default() };
         let mut fields = rest(item, &["type", "call_id", "output"]);
         if kind(item) != OUTPUT {

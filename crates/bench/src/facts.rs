@@ -3,12 +3,13 @@
 //! Simple on purpose. The judged code must not have written the law, so nothing here calls the digest, and a pattern
 //! is changed because it is wrong about conversations, never because a digest scores badly.
 
+use komado_core::harness::user_text;
 use komado_core::message::{Message, MessagePart, Role};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is judged, in the order of the report.
-pub(super) const CLASSES: [&str; 9] =
+pub(crate) const CLASSES: [&str; 9] =
     ["rules", "paths", "commands", "exit codes", "errors", "urls", "ids", "symbols", "numbers"];
 const RULES: usize = 0;
 const PATHS: usize = 1;
@@ -21,12 +22,12 @@ const SYMBOLS: usize = 7;
 const NUMBERS: usize = 8;
 
 /// A class and a text.
-pub(super) type ExpectedFact = (usize, String);
+pub(crate) type ExpectedFact = (usize, String);
 
 /// Facts with the number of messages that hold each.
-pub(super) type Facts = BTreeMap<ExpectedFact, u32>;
+pub(crate) type Facts = BTreeMap<ExpectedFact, u32>;
 
-pub(super) struct Judge {
+pub(crate) struct Judge {
     path: Regex,
     url: Regex,
     id: Regex,
@@ -39,7 +40,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new() -> Result<Self, regex::Error> {
+    pub(crate) fn new() -> Result<Self, regex::Error> {
         Ok(Self {
             path: Regex::new(
                 r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*[A-Za-z]\w*\.[A-Za-z]\w{0,5}\b|\b[\w-]{2,}\.(?:rs|go|py|tsx?|jsx?|md|toml|ya?ml|json|sh|c|h|cpp|txt)\b",
@@ -66,8 +67,19 @@ impl Judge {
     }
 
     /// The facts of `messages`.
-    pub(super) fn facts(&self, messages: &[Message]) -> Facts {
+    pub(crate) fn facts(&self, messages: &[Message]) -> Facts {
         let mut facts = Facts::new();
+        for fact in self.each(messages).into_iter().flatten() {
+            *facts.entry(fact).or_default() += 1;
+        }
+        // Figures and names count when they come back.
+        facts.retain(|(class, _), times| !matches!(*class, NUMBERS | SYMBOLS) || *times >= 2);
+        facts
+    }
+
+    /// What each of `messages` holds.
+    pub(crate) fn each(&self, messages: &[Message]) -> Vec<BTreeSet<ExpectedFact>> {
+        let mut each = Vec::with_capacity(messages.len());
         let mut shells: BTreeMap<&str, String> = BTreeMap::new();
         for message in messages {
             let mut found = BTreeSet::new();
@@ -88,16 +100,15 @@ impl Judge {
                 }
             }
             if message.role == Role::User {
-                self.rules(&message.words(), &mut found);
+                // What an agent writes around its user's words is no rule of the user.
+                for words in user_text(&message.words()) {
+                    self.rules(words, &mut found);
+                }
             }
             self.words(&said(message), &mut found);
-            for fact in found {
-                *facts.entry(fact).or_default() += 1;
-            }
+            each.push(found);
         }
-        // Figures and names count when they come back.
-        facts.retain(|(class, _), times| !matches!(*class, NUMBERS | SYMBOLS) || *times >= 2);
-        facts
+        each
     }
 
     fn words(&self, text: &str, found: &mut BTreeSet<ExpectedFact>) {
@@ -144,7 +155,7 @@ impl Judge {
 }
 
 /// True when `text`, which is on one line, holds the fact.
-pub(super) fn holds(text: &str, fact: &ExpectedFact) -> bool {
+pub(crate) fn holds(text: &str, fact: &ExpectedFact) -> bool {
     match fact.1.split_once('\u{0}') {
         Some((command, code)) => text.find(command).is_some_and(|at| {
             let rest = text[at + command.len()..].to_ascii_lowercase();
@@ -170,7 +181,7 @@ fn stands(text: &str, word: &str) -> bool {
 }
 
 /// Everything a message says, with its calls.
-pub(super) fn said(message: &Message) -> String {
+pub(crate) fn said(message: &Message) -> String {
     let mut text = message.words();
     for call in message.calls() {
         text.push_str(&format!("\n{} {}", call.name, plain(&call.arguments)));
@@ -183,7 +194,7 @@ fn plain(arguments: &str) -> String {
     arguments.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"")
 }
 
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

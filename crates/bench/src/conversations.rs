@@ -6,7 +6,7 @@ use komado_core::openai;
 use std::path::{Path, PathBuf};
 
 /// The files named, and the `*.jsonl` in the folders named, each once and in order.
-pub(super) fn list(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub(crate) fn list(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in given {
         let wrong = |why: std::io::Error| unreadable(path, &why);
@@ -29,7 +29,7 @@ pub(super) fn list(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 /// One conversation. An error names the line that cannot be read.
-pub(super) fn read(path: &Path) -> Result<Vec<Message>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Message>> {
     let bytes = std::fs::read(path).map_err(|why| unreadable(path, &why))?;
     let mut messages = Vec::new();
     for (n, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
