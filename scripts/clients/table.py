@@ -114,6 +114,8 @@ def ending(row):
 
 
 def learned(row):
-    """The windows that Komado learned in this run."""
-    windows = [str(one.get("window")) for one in (row or {}).get("learned", []) if one.get("window")]
-    return ", ".join(windows)
+    """The windows that Komado learned in this run: for all sessions, or (marked) for the one that met it."""
+    windows = []
+    for one in (row or {}).get("learned", []):
+        windows += [str(one["window"])] if one.get("window") else [f"{own['window']}*" for own in one.get("sessions", []) if own.get("window")]
+    return ", ".join(dict.fromkeys(windows))

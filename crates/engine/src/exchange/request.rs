@@ -535,6 +535,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_found_for_a_view_stays_when_the_window_turns_out_smaller() {
+        let view = View::default();
+        let mut room = room(60_000);
+        room.beside(500, &view);
+        assert_eq!(room.budget.as_ref().unwrap().window, 59_500);
+        room.beside(0, &view);
+        assert_eq!(room.budget.as_ref().unwrap().window, 60_000);
+        room.budget = room.budget.map(|budget| budget.beside(20_000));
+        room.keep_within(26_000);
+        let budget = room.budget.unwrap();
+        assert_eq!((budget.instructions, budget.reserve, budget.usable), (20_000, 1_500, 23_900));
+    }
+
+    #[test]
+    fn a_short_answer_is_not_what_was_too_much() {
+        assert!(!request(8_000, Some(400)).asks_for_much() && !request(8_000, None).asks_for_much());
+        assert!(request(8_000, Some(1_000)).asks_for_much());
+    }
+
+    #[test]
     fn the_numbers_of_a_refusal_give_the_window_and_are_applied_once() {
         let (asking, why) = (target(60_000), refusal(42_000, 51_825));
         let lesson = taught(44_472, &why);

@@ -2,6 +2,7 @@
 
 use super::kit::{Agent, Ear, World, seen_list, words};
 use komado_core::journal::Entry;
+use komado_core::message::{Message, Role};
 use komado_engine::lesson;
 use komado_provider::Dialect;
 use komado_provider::scripted::{OnOverflow, ScriptStep, ScriptedOptions, ScriptedReply, SeenRequest};
@@ -241,4 +242,32 @@ fn a_bound_on_turns_holds_whether_the_window_is_known_or_not() {
         assert!(edits > 0 && list.len() < 8, "{believed}: {edits} edits, {list:?}");
         assert!((7..=8).all(holds) && !(2..=5).any(holds), "{believed}: {list:?}");
     }
+}
+
+#[test]
+fn a_prompt_of_three_quarters_of_the_window_leaves_the_rest_to_the_conversation() {
+    let world = World::new(
+        Dialect::Chat,
+        8_000,
+        ScriptedOptions { window: Some(8_000), ..ScriptedOptions::default() },
+    );
+    let mut agent = Agent::new(Dialect::Chat).with_tools();
+    let rules = "Rule: the relay of the dock comes before the mirror of the kiln. ".repeat(400);
+    agent.add(&Message::text(Role::System, rules));
+    let (mut edits, mut used) = (0, Vec::new());
+    for n in 1..=20 {
+        let (_, ear) = agent.turn(&world, &words(n));
+        assert!(!ear.text().contains("error"), "{}", ear.text());
+        let view = *world.thread(&ear.notes).view().weight();
+        assert!((5_500..6_500).contains(&view.instructions()), "{view:?}");
+        if ear.notes.edits > 0 {
+            edits += ear.notes.edits;
+            used.push(ear.notes.after - view.instructions());
+        }
+        // What the prompt leaves is too little for our tools.
+        let body: serde_json::Value = serde_json::from_slice(&world.last_seen().body).unwrap();
+        assert_eq!(body["tools"].as_array().unwrap().len(), 1, "{n}");
+    }
+    // Of some 2,000 tokens a tenth is the buffer, a quarter the reserve, and three fifths of the rest are used after an edit.
+    assert!(edits > 0 && used.iter().all(|used| *used > 600), "{used:?}");
 }
