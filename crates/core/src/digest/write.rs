@@ -356,6 +356,9 @@ fn hard_cut(title: &str, pen: Pen<'_>, limit: u64) -> String {
 /// Tokens below which a section is not worth its heading.
 const LEAST: u64 = 22;
 
+/// Tokens below which a digest is short.
+const SHORT: u64 = 448;
+
 /// What a section would take, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SectionDemand {
@@ -364,10 +367,11 @@ pub(super) struct SectionDemand {
 }
 
 /// The parts of the room that sections take when all want more than there is.
-const fn part(section: DigestSection) -> u64 {
+const fn part(section: DigestSection, is_short: bool) -> u64 {
     match section {
-        // In its own words the model says in few tokens what it took many to find.
-        DigestSection::Decisions => 60,
+        // In its own words the model says in few tokens what it took many to find: in a short digest nothing else is worth as much.
+        DigestSection::Decisions if is_short => 60,
+        DigestSection::Decisions => 10,
         DigestSection::Earlier => 30,
         DigestSection::Timeline => 22,
         DigestSection::Newest => 13,
@@ -398,11 +402,12 @@ pub(super) fn shares(demands: &[SectionDemand], room: u64) -> Vec<u64> {
 /// Small demands are met in full; the others share what is left by their parts.
 fn fill(demands: &[SectionDemand], room: u64) -> Vec<u64> {
     let mut given: Vec<Option<u64>> = vec![None; demands.len()];
+    let is_short = room < SHORT;
     loop {
         let left = room.saturating_sub(given.iter().flatten().sum());
         let waiting = || demands.iter().enumerate().filter(|(i, _)| given[*i].is_none());
-        let parts: u64 = waiting().map(|(_, demand)| part(demand.section)).sum();
-        let share = |demand: &SectionDemand| left * part(demand.section) / parts.max(1);
+        let parts: u64 = waiting().map(|(_, demand)| part(demand.section, is_short)).sum();
+        let share = |demand: &SectionDemand| left * part(demand.section, is_short) / parts.max(1);
         let met: Vec<usize> = waiting().filter(|(_, d)| d.tokens <= share(d)).map(|(i, _)| i).collect();
         if met.is_empty() {
             return demands
