@@ -128,7 +128,9 @@ fn a_digest_tells_what_matters_and_cites_it() {
 #[test]
 fn one_message_is_counted_as_one_and_read_back_as_one() {
     let text = digest_of(&[user("Fix src/parser.rs, and never touch Cargo.lock.")]).text(400);
-    assert!(text.starts_with("[digest @1..@1: 1 message"), "{text}");
+    assert!(text.starts_with("[digest @1..@1: 1 message; "), "{text}");
+    let short = digest_of(&[user("Fix src/parser.rs, and never touch Cargo.lock.")]).text(100);
+    assert!(short.starts_with("[digest @1..@1: 1 message]"), "{short}");
     let mut later = Digest::new(Meter::O200k);
     later.earlier(&text);
     later.take(2, &user("Go on."));

@@ -120,10 +120,12 @@ pub(super) fn title(
 ) -> String {
     let Span { from, to } = span.unwrap_or(Span::new(0, 0));
     if is_short {
-        return match language {
-            Language::English => format!("{kind}{from}..@{to}: {messages} messages]"),
-            Language::Japanese => format!("{kind}{from}..@{to}: {messages}件]"),
+        let messages = match (language, messages) {
+            (Language::Japanese, _) => format!("{messages}件"),
+            (Language::English, 1) => "1 message".to_owned(),
+            (Language::English, _) => format!("{messages} messages"),
         };
+        return format!("{kind}{from}..@{to}: {messages}]");
     }
     let said = match (language, messages) {
         (Language::Japanese, _) => "件、",

@@ -216,11 +216,6 @@ impl Gathered {
 
     /// Every word of a text that is a finding. The middle of a very long text is left out.
     pub(super) fn words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
-        if matches!(voice, FactOrigin::Output | FactOrigin::Shown) {
-            for fact in user::answers(seq, &self.asked, text) {
-                self.decisions.put(scan::fold(&fact.text), fact);
-            }
-        }
         if text.len() <= 2 * ENDS {
             return self.some_words(seq, voice, text);
         }
@@ -229,6 +224,11 @@ impl Gathered {
     }
 
     fn some_words(&mut self, seq: Seq, voice: FactOrigin, text: &str) {
+        if matches!(voice, FactOrigin::Output | FactOrigin::Shown) {
+            for fact in user::answers(seq, &self.asked, text) {
+                self.decisions.put(scan::fold(&fact.text), fact);
+            }
+        }
         ids::words(text, |kind, word| self.word(seq, voice, kind, word));
     }
 
